@@ -1,0 +1,1 @@
+"""How people reach the solver: the command line, and what it prints."""

@@ -1,0 +1,133 @@
+"""Hardware as described: accelerators, groups of identical servers, links, stores, efficiency. No physics."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from models.base import Described
+from models.units import (
+    Count,
+    MoneyPerSecond,
+    PositiveBytes,
+    PositiveBytesPerSecond,
+    PositiveFlopPerSecond,
+    PositiveShare,
+    PositiveWatts,
+    Seconds,
+)
+
+Precision = Literal["bf16", "fp8"]
+Duplex = Literal["shared", "per-direction"]
+
+
+class Accelerator(Described):
+    """One GPU as its data sheet describes it."""
+
+    name: str
+    """Catalog name, or a name of your own."""
+    vendor: str | None = None
+    """Maker."""
+    memory: PositiveBytes
+    """Device memory, decimal as vendors print it."""
+    usable_memory: PositiveShare = 0.9
+    """Share of the memory that an engine may fill."""
+    bandwidth: PositiveBytesPerSecond
+    """Peak memory bandwidth."""
+    compute: Annotated[dict[str, PositiveFlopPerSecond], Field(min_length=1)]
+    """Dense peak by precision; `bf16` is needed, `fp8` is used for FP8 weights where it is there."""
+    scale_up: str | None = None
+    """Catalog name of the link between GPUs of one server."""
+    power: PositiveWatts | None = None
+    """Board power."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Where each number comes from."""
+
+
+class Efficiency(Described):
+    """Share of peak that kernels reach."""
+
+    compute: PositiveShare = 0.5
+    """Of peak FLOP/s (MFU)."""
+    bandwidth: PositiveShare = 0.5
+    """Of peak memory bandwidth (MBU)."""
+
+
+class Group(Described):
+    """A group of identical servers; its GPUs are counted, never named."""
+
+    accelerator: Accelerator
+    """A catalog name, a catalog name with changes (`{catalog: NAME, memory: 40 GB}`), or a description."""
+    server: str | None = None
+    """Catalog name of the server; gives `accelerator` and `per_server`."""
+    servers: Count
+    """Number of servers."""
+    per_server: Count
+    """GPUs in one server."""
+    price: MoneyPerSecond | None = None
+    """Price of one GPU, in money per time."""
+    usable_memory: PositiveShare | None = None
+    """Share of the GPU memory that an engine may fill; default: the accelerator's."""
+    efficiency: Efficiency | None = None
+    """Efficiency of this group; default: the hardware's."""
+    startup: Seconds | None = None
+    """From stopped to ready, for units on this group; default: the service's."""
+    inside_handoffs: Literal["charged", "free"] = "charged"
+    """Whether a handoff between two units of this group crosses the link it is on."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Kubernetes node labels; carried along."""
+
+    @property
+    def cards(self) -> int:
+        """GPUs in the group."""
+        return self.servers * self.per_server
+
+    @property
+    def usable(self) -> float:
+        """Share of the GPU memory that an engine may fill."""
+        return self.accelerator.usable_memory if self.usable_memory is None else self.usable_memory
+
+
+class Link(Described):
+    """Anything that carries bytes between places; everything that shares it adds up."""
+
+    connects: Annotated[list[str], Field(min_length=1)]
+    """Groups and other links it joins."""
+    bandwidth: PositiveBytesPerSecond
+    """Of one port in one direction; of the whole channel when `duplex: shared`."""
+    duplex: Duplex = "per-direction"
+    """`shared`: both directions draw on one bandwidth. `per-direction` (or `full`): each has its own."""
+    startup: Seconds = 0.0
+    """Fixed time of each transfer."""
+    ports: Count = 1
+    """Ports side by side."""
+    per: Literal["link", "server"] = "link"
+    """Whether the ports belong to the link as a whole or to every server on it."""
+    link_efficiency: PositiveShare = 1.0
+    """Payload share of the bandwidth; 1 when the bandwidth stated is the payload rate."""
+
+    @property
+    def port_bandwidth(self) -> float:
+        """Payload bandwidth of one port, in B/s."""
+        return self.bandwidth * self.link_efficiency
+
+
+class Store(Described):
+    """A shared place that keeps context state, on a link."""
+
+    on: str
+    """The link it is on."""
+    capacity: PositiveBytes
+    """Bytes of state it holds."""
+    read: PositiveBytesPerSecond | None = None
+    """Read bandwidth of the store itself; default: the link's."""
+    write: PositiveBytesPerSecond | None = None
+    """Write bandwidth of the store itself; default: the link's."""
+
+
+class Hardware(Described):
+    """The cluster."""
+
+    groups: Annotated[dict[str, Group], Field(min_length=1)]
+    links: dict[str, Link] = Field(default_factory=dict)
+    stores: dict[str, Store] = Field(default_factory=dict)
+    efficiency: Efficiency = Field(default_factory=Efficiency)

@@ -1,0 +1,48 @@
+"""The instance: everything a solve needs, typed, frozen and checked."""
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from models.base import Described
+from models.hardware import Hardware
+from models.llm import Llm
+from models.workload import Billing, Limits, Objective, Schemes, Service, Workload
+
+
+class Instance(Described):
+    """One deployment question. Files are YAML; see `inferplan schema` for every key and unit."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    """Version of the format: 1."""
+    name: str
+    about: str = ""
+    hardware: Hardware
+    models: Annotated[dict[str, Llm], Field(min_length=1)]
+    workloads: Annotated[dict[str, Workload], Field(min_length=1)]
+    service: Service = Field(default_factory=Service)
+    schemes: Schemes = Field(default_factory=Schemes)
+    billing: Billing = Field(default_factory=Billing)
+    objective: Objective = "effective_cost"
+    limits: Limits = Field(default_factory=Limits)
+
+    @property
+    def rate(self) -> float:
+        """Arrivals of all workloads, in requests/s."""
+        return sum(workload.rate for workload in self.workloads.values())
+
+    def startup(self, group: str) -> float:
+        """Seconds from stopped to ready for units on ``group``."""
+        own = self.hardware.groups[group].startup
+        return self.service.startup if own is None else own
+
+    def document(self) -> dict[str, Any]:
+        """The resolved instance as plain data with units, which reads back as the same instance."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def sha256(self) -> str:
+        """Digest of the resolved document, whatever the comments and order of the file."""
+        text = json.dumps(self.document(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()

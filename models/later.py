@@ -1,0 +1,59 @@
+"""Keys and words of the instance format that are known but not built yet: refused, never ignored."""
+
+KEYS: dict[str, frozenset[str]] = {
+    "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases", "current"}),
+    "hardware": frozenset({"sites", "numa", "cpus"}),
+    "hardware.efficiency": frozenset({"file", "model"}),
+    "hardware.groups.*": frozenset({"at", "retire", "resale", "power", "host_memory", "drives", "bundle"}),
+    "hardware.links.*": frozenset({"within", "step", "price", "multipath"}),
+    "hardware.stores.*": frozenset({"price", "nodes"}),
+    "models.*": frozenset({"handoff_state", "adapters"}),
+    "workloads.*": frozenset(
+        {
+            "users",
+            "think_time",
+            "per_day",
+            "lengths",
+            "histogram",
+            "plan_for",
+            "priority",
+            "value",
+            "minimum_share",
+            "targets",
+            "reuse",
+            "tool_wait",
+            "deadline",
+            "allow",
+            "deny",
+            "pin",
+        }
+    ),
+    "limits": frozenset(
+        {"budget", "power", "racks", "vendor_share", "spare", "efficiency_margin", "units", "pin", "forbid"}
+    ),
+    "service": frozenset({"simulate"}),
+}
+"""Path pattern (`*` is any name) -> keys that are known there."""
+
+WORDS: dict[str, frozenset[str]] = {
+    "schemes.allow": frozenset({"hybrid", "attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
+    "limits.pools": frozenset({"attention", "ffn", "expert", "encode", *()}),
+    "objective": frozenset({"headroom", "power"}),
+}
+"""Place -> words that are known there."""
+
+
+def key_is_later(parent: tuple[str | int, ...], key: str) -> bool:
+    """Whether ``key`` under ``parent`` is known but not built yet."""
+    for pattern, keys in KEYS.items():
+        parts = pattern.split(".") if pattern else []
+        if key in keys and len(parts) == len(parent):
+            if all(want in ("*", have) for want, have in zip(parts, parent, strict=True)):
+                return True
+    return False
+
+
+def word_is_later(path: tuple[str | int, ...], word: object) -> bool:
+    """Whether ``word`` at ``path`` is known but not built yet."""
+    place = ".".join(str(part) for part in path)
+    return isinstance(word, str) and any(place.startswith(start) and word in words for start, words in WORDS.items())

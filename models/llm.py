@@ -1,0 +1,64 @@
+"""A language model as described: the shape that a Hugging Face config.json holds, and its precisions."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from models.base import Described
+from models.hardware import Precision
+from models.units import Count
+
+Dimension = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class Llm(Described):
+    """Shape keys carry the names of the Hugging Face configuration."""
+
+    name: str | None = None
+    """Catalog name."""
+    repository: str | None = None
+    """Hugging Face repository id."""
+    source: str | None = None
+    """Where the shape comes from."""
+    model_type: str | None = None
+    num_hidden_layers: Count
+    hidden_size: Dimension
+    num_attention_heads: Count
+    num_key_value_heads: Count
+    head_dim: Count
+    intermediate_size: Dimension
+    vocab_size: Dimension
+    tie_word_embeddings: bool = False
+    max_position_embeddings: Dimension | None = None
+    qk_norm: bool = False
+    """RMSNorm on the heads of queries and keys."""
+    kv_lora_rank: Count | None = None
+    """MLA: width of the latent state of a token and layer."""
+    q_lora_rank: Count | None = None
+    qk_nope_head_dim: Count | None = None
+    qk_rope_head_dim: Count | None = None
+    v_head_dim: Count | None = None
+    num_experts: Count | None = None
+    num_local_experts: Count | None = None
+    n_routed_experts: Count | None = None
+    n_shared_experts: Annotated[int, Field(ge=0, le=10**6)] | None = None
+    num_experts_per_tok: Count | None = None
+    moe_intermediate_size: Dimension | None = None
+    first_k_dense_replace: Annotated[int, Field(ge=0, le=10**6)] | None = None
+    moe_layer_freq: Count | None = None
+    decoder_sparse_step: Count | None = None
+    mlp_only_layers: list[int] | None = None
+    n_group: Count | None = None
+    topk_group: Count | None = None
+    sliding_window: Dimension | None = None
+    num_nextn_predict_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
+    quantization_config: dict[str, Any] | None = None
+    weights: Precision
+    """Precision of the layer matrices; embeddings, head and norms stay BF16."""
+    kv: Precision
+    """Precision of the context state."""
+
+    @property
+    def experts(self) -> int | None:
+        """Routed experts of an MoE layer, or None for a dense model."""
+        return self.n_routed_experts or self.num_experts or self.num_local_experts

@@ -1,0 +1,131 @@
+"""From a file to an instance: read, change, resolve, check. Every problem of a file is reported at once."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from models import files, later, references
+from models.errors import BadInput, Problem, nearest, path_text, shown
+from models.instance import Instance
+from models.resolve import resolve
+
+Keys = tuple[str | int, ...]
+
+
+def load(path: Path, changes: Iterable[str] = ()) -> Instance:
+    """The instance in the file ``path``, after ``PATH=VALUE`` changes. Raises BadInput with every problem."""
+    document = files.read(path)
+    return build(document, changes)
+
+
+def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
+    """The instance in a document that was read. Raises BadInput with every problem, each with its line."""
+    data = dict(document.data)
+    for change in changes:
+        data = changed(data, change)
+    resolved, problems = resolve(data)
+    problems.extend(references.check(resolved))
+    instance: Instance | None = None
+    try:
+        instance = Instance.model_validate(resolved)
+    except ValidationError as error:
+        known = {problem.path for problem in problems}
+        found = [_problem(detail) for detail in error.errors(include_url=False)]
+        problems.extend(problem for problem in found if problem.path not in known)
+    if problems or instance is None:
+        raise BadInput(_placed(problems, document))
+    return instance
+
+
+def _placed(problems: list[Problem], document: files.Document) -> list[Problem]:
+    """The problems with their lines, in the order of the file, each place and message once."""
+    lines = {path_text(keys): line for keys, line in document.lines.items()}
+    placed = []
+    for problem in dict.fromkeys(problems):
+        path = problem.path
+        while path and path not in lines:  # a missing key stands at the line of what should hold it
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        placed.append(Problem(problem.path, problem.message, problem.value, problem.accepted, lines.get(path)))
+    return sorted(placed, key=lambda problem: problem.line or 0)
+
+
+def changed(data: dict[str, Any], change: str) -> dict[str, Any]:
+    """``data`` with ``PATH=VALUE`` applied; the value is read as YAML. Raises BadInput."""
+    path, equals, text = change.partition("=")
+    if not equals or not path.strip():
+        raise BadInput([Problem("--set", "not a change", change, "PATH=VALUE, e.g. workloads.chat.rate=5/s")])
+    value = files.parse(f"value: {text}", "--set").data["value"]
+    return _put(data, path.strip().split("."), value, path.strip())
+
+
+def _put(data: dict[str, Any], parts: list[str], value: object, path: str) -> dict[str, Any]:
+    key, rest = parts[0], parts[1:]
+    for length in range(len(parts), 0, -1):  # names may hold dots: the longest existing key wins
+        if ".".join(parts[:length]) in data:
+            key, rest = ".".join(parts[:length]), parts[length:]
+            break
+    if not rest:
+        return {**data, key: value}
+    below = data.get(key, {})
+    if isinstance(below, list) and rest[0].isdigit() and int(rest[0]) < len(below):
+        index = int(rest[0])
+        item = below[index]
+        if len(rest) > 1 and isinstance(item, dict):
+            value = _put(item, rest[1:], value, path)
+        elif len(rest) > 1:
+            raise BadInput([Problem(path, "--set goes below a value that has no keys", shown(item))])
+        return {**data, key: [*below[:index], value, *below[index + 1 :]]}
+    if not isinstance(below, dict):
+        raise BadInput([Problem(path, "--set goes below a value that has no keys", shown(below))])
+    return {**data, key: _put(below, rest, value, path)}
+
+
+def _problem(detail: ErrorDetails) -> Problem:
+    keys: Keys = tuple(key for key in detail["loc"] if key not in _UNION_TAGS)
+    path, kind, value = path_text(keys), detail["type"], detail.get("input")
+    context = detail.get("ctx", {})
+    if kind == "missing":
+        return Problem(path, "missing")
+    if kind == "extra_forbidden":
+        if later.key_is_later(keys[:-1], str(keys[-1])):
+            return Problem(path, "not supported yet")
+        known = _fields(keys[:-1])
+        guess = nearest(str(keys[-1]), known)
+        return Problem(path, "unknown key" + (f"; {guess}" if guess else ""), None, ", ".join(known) or None)
+    if later.word_is_later(keys, value):
+        return Problem(path, "not supported yet", shown(value), context.get("expected"))
+    accepted = context.get("accepted") or context.get("expected")
+    message = str(context.get("reason") or detail["msg"])
+    message = message[0].lower() + message[1:] if message[:1].isupper() and message[1:2].islower() else message
+    shown_value = None if kind in ("too_short", "missing") else shown(value)
+    return Problem(path, message, shown_value, str(accepted) if accepted else None)
+
+
+_UNION_TAGS = frozenset({"constrained-int", "literal['max']", "int"})
+
+
+def _fields(keys: Keys) -> list[str]:
+    """Keys that the schema knows at a place, following its types."""
+    model: Any = Instance
+    for key in keys:
+        model = _plain(model)
+        if hasattr(model, "model_fields"):
+            found = [f.annotation for n, f in model.model_fields.items() if key in (n, f.alias)]
+            model = found[0] if found else None
+        else:
+            model = (getattr(model, "__args__", None) or (None,))[-1]
+    model = _plain(model)
+    fields = getattr(model, "model_fields", {})
+    return [field.alias or name for name, field in fields.items()]
+
+
+def _plain(annotation: Any) -> Any:
+    """The type inside `X | None` and `Annotated[X, ...]`."""
+    if hasattr(annotation, "__metadata__"):
+        return _plain(annotation.__origin__)
+    inner = [arg for arg in getattr(annotation, "__args__", ()) if arg is not type(None)]
+    optional = type(None) in getattr(annotation, "__args__", ())
+    return _plain(inner[0]) if optional and inner else annotation

@@ -1,0 +1,257 @@
+"""The plan: what runs where, why, how good it is, and what it rests on. JSON is this object; the rest renders it.
+
+Numbers are SI floats (s, B, B/s, requests/s, 1/s); money is in the instance's currency; unknown is None.
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from models.base import Described
+
+Status = Literal["optimal", "feasible", "infeasible", "stopped"]
+
+
+class ObjectiveValue(Described):
+    """The first goal of the solve, with its proven bound."""
+
+    name: str
+    value: float | None
+    """In `unit`."""
+    bound: float | None
+    """No plan can be better than this."""
+    gap: float | None
+    """|value - bound| / |value|."""
+    unit: str
+
+
+class Parallelism(Described):
+    """How one unit is cut over cards."""
+
+    tp: int = 1
+    ep: int = 1
+    pp: int = 1
+    dp: int = 1
+
+
+class Memory(Described):
+    """Memory of one card of a unit, in bytes."""
+
+    weights: float
+    kv: float
+    buffers: float
+    experts: float
+    free: float
+    capacity: float
+
+
+class Load(Described):
+    """A rate at the stated arrivals and at the most the plan sustains, in requests/s."""
+
+    at_load: float
+    at_capacity: float
+
+
+class Pool(Described):
+    """The set of identical units of a stage."""
+
+    name: str
+    scheme: str
+    stage: str
+    group: str
+    model: str
+    units: int
+    cards_per_unit: int
+    cards: int
+    parallelism: Parallelism
+    batch: int | None
+    """Requests in one decode step (the largest over the workloads); None where nothing is decoded."""
+    batches: dict[str, int]
+    """By workload."""
+    memory: Memory
+    utilisation: float
+    """Busy share at the stated arrivals."""
+    capacity: float
+    """Requests/s of its present mix that the pool alone completes."""
+    rates: dict[str, Load]
+    """By workload."""
+
+
+class Handoff(Described):
+    """Context state handed from one group to another."""
+
+    name: str
+    workload: str
+    scheme: str
+    source: str
+    target: str
+    store: str | None
+    links: list[str]
+    bytes_per_request: float
+    """Payload of one crossing; a pooled handoff crosses twice."""
+    seconds: float
+    rate: Load
+
+
+class Seconds(Described):
+    """A time at the stated arrivals and at capacity, in s; None where there is none."""
+
+    at_load: float | None
+    at_capacity: float | None
+
+
+class WorkloadResult(Described):
+    """What one workload gets."""
+
+    rate: float
+    served: float
+    capacity: float
+    ttft_s: Seconds
+    tpot_s: Seconds
+    qualifying_rate: float
+
+
+class Resource(Described):
+    """One row of the model that a user would name."""
+
+    name: str
+    demand: float
+    """At the stated arrivals."""
+    capacity: float
+    utilisation: float
+    binding: bool
+    """Whether it is full when the plan gives its most."""
+    unit: str
+
+
+class Phase(Described):
+    """A stretch of the drain in which the same pools are ready; rates in requests/s."""
+
+    start_s: float
+    end_s: float
+    pools: dict[str, dict[str, float]]
+    """Pool -> workload -> rate."""
+    handoffs: dict[str, float]
+    """Name of a handoff -> rate."""
+
+
+class Drain(Described):
+    """The startup backlog, in seconds from the start of startup."""
+
+    ready_s: float
+    backlog: float
+    """Requests waiting when the last pool is ready."""
+    drained_s: float | None
+    """None: never."""
+    deadline_s: float | None
+    required_rate: float | None
+    met: bool | None
+    """None: no deadline."""
+    phases: list[Phase]
+
+
+class Cost(Described):
+    """Money, in `currency`; requests are those that qualify."""
+
+    per_hour: float | None
+    per_1000_requests: float | None
+    per_1000_at_capacity: float | None
+    per_million_output_tokens: float | None
+    per_million_total_tokens: float | None
+    currency: str
+
+
+class Traffic(Described):
+    """What crosses a link at the stated arrivals."""
+
+    link: str
+    bytes_per_s: float
+    capacity: float
+    utilisation: float
+
+
+class Row(Described):
+    """One scheme on its own, without the sustain and drain limits."""
+
+    scheme: str
+    status: Status
+    throughput: float | None
+    compute_capacity: float | None
+    channel_capacity: float | None
+    payload_bytes_per_request: float | None
+    drained_s: float | None
+    met: bool | None
+    cost_per_1000_requests: float | None
+    cost_per_1000_at_capacity: float | None
+    split: dict[str, dict[str, int]]
+    excluded: bool
+    reason: str | None
+
+
+class Marginal(Described):
+    """What one more of something brings."""
+
+    name: str
+    step: float
+    unit: str
+    gain: float | None
+    """Change of the throughput in requests/s, where the step is one more card."""
+    text: str
+
+
+class Conflict(Described):
+    """Limits that cannot hold together."""
+
+    limits: list[str]
+
+
+class Relaxation(Described):
+    """A change of one limit that makes the instance solvable."""
+
+    path: str
+    before: str = Field(alias="from")
+    after: str = Field(alias="to")
+    unit: str
+    text: str
+
+
+class Assumption(Described):
+    """A number that the plan rests on, and where it comes from."""
+
+    name: str
+    value: str
+    provenance: Literal["roofline", "calibrated", "measured", "given", "catalog", "default"]
+
+
+class Plan(Described):
+    """The answer to an instance."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    instance: str
+    instance_sha256: str
+    instance_document: dict[str, Any]
+    status: Status
+    objective: ObjectiveValue
+    solve_seconds: float
+    scheme: str | None
+    throughput: float | None
+    pools: list[Pool]
+    handoffs: list[Handoff]
+    workloads: dict[str, WorkloadResult]
+    resources: list[Resource]
+    drain: Drain | None
+    cost: Cost
+    tiers: list[dict[str, Any]] = Field(default_factory=list)
+    experts: list[dict[str, Any]] = Field(default_factory=list)
+    traffic: list[Traffic]
+    alternatives: list[Row]
+    marginal: list[Marginal]
+    conflicts: list[Conflict]
+    relaxations: list[Relaxation]
+    assumptions: list[Assumption]
+    warnings: list[str]
+    verified: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with the names of the public contract."""
+        return self.model_dump(mode="json", by_alias=True)

@@ -1,0 +1,420 @@
+"""Quantities with units: the text `25 GB/s` becomes the float 25e9, bytes per second.
+
+`parse` is the whole of the reading; the annotated types below it (Bytes, Seconds, ...) are for the
+fields of pydantic models. They hold floats in SI units, add bounds, and serialise to text that parses
+back to the identical float.
+
+pint was considered and not used: in its default registry byte is dimensionless, Gb is gilbert, and
+there is no money.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from models.errors import nearest, shown
+
+T = TypeVar("T")
+
+# --- unit table -------------------------------------------------------------------------------------
+
+BASES = ("second", "byte", "FLOP", "token", "request", "watt", "money")
+Powers = tuple[int, ...]
+"""Exponents of BASES, in that order."""
+
+
+def _powers(**exponents: int) -> Powers:
+    return tuple(exponents.get(base, 0) for base in BASES)
+
+
+class Unit(NamedTuple):
+    """One unit: its exact size in base units and the exponents of those."""
+
+    factor: Fraction
+    powers: Powers
+
+
+def _table() -> dict[str, Unit]:
+    """Every unit by its exact, case-sensitive spelling. One money is one unit of the user's currency."""
+    second, joule, byte = _powers(second=1), _powers(watt=1, second=1), _powers(byte=1)
+    table: dict[str, tuple[float | Fraction, Powers]] = {
+        **dict.fromkeys(("token", "tokens"), (1, _powers(token=1))),
+        **dict.fromkeys(("request", "requests"), (1, _powers(request=1))),
+        **dict.fromkeys(CURRENCIES, (1, _powers(money=1))),
+        **dict.fromkeys(("year", "years"), (365 * 86400, second)),  # 8760 h, as costs are reckoned
+        **dict.fromkeys(("week", "weeks"), (7 * 86400, second)),
+        **dict.fromkeys(("day", "days"), (86400, second)),
+        **dict.fromkeys(("h", "hour", "hours"), (3600, second)),
+        "min": (60, second),
+        "s": (1, second),
+        "ms": (Fraction(1, 10**3), second),
+        **dict.fromkeys(("us", "\u00b5s", "\u03bcs"), (Fraction(1, 10**6), second)),  # micro sign, mu
+        "ns": (Fraction(1, 10**9), second),
+        "%": (Fraction(1, 100), _powers()),
+    }
+    for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E")):
+        table[prefix + "B"] = (1000**power, byte)
+        table[prefix + "bit"] = (Fraction(1000**power, 8), byte)  # in rates only, see _value
+        table[prefix + "FLOP"] = (1000**power, _powers(FLOP=1))
+        table[prefix + "W"] = (1000**power, _powers(watt=1))
+        table[prefix + "Wh"] = (3600 * 1000**power, joule)
+        table[prefix + "J"] = (1000**power, joule)
+        if prefix:
+            table[prefix.upper() + "iB"] = (1024**power, byte)
+    return {name: Unit(Fraction(factor), powers) for name, (factor, powers) in table.items()}
+
+
+CURRENCIES = ("USD", "EUR", "CNY", "GBP", "JPY", "credit", "credits", "$", "\u20ac")
+UNITS = _table()
+
+# --- dimensions -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What a field measures.
+
+    name: with its article, for messages: "a byte rate".
+    powers: exponents of BASES.
+    base: the unit with factor 1 in which values are held, "B/s".
+    examples: texts that fit; messages and the JSON schema name them.
+    written: the unit for serialised text where that is exact, else `base` serves.
+    implied: the unit that may be left out before the slash.
+    """
+
+    name: str
+    powers: Powers
+    base: str
+    examples: tuple[str, ...]
+    written: str = ""
+    implied: str = ""
+
+    @property
+    def such_as(self) -> str:
+        """The examples as they end a message: "e.g. 25 GB/s, 900 MB/s or 200 Gbit/s"."""
+        *most, last = self.examples
+        return f"e.g. {', '.join(most)} or {last}"
+
+
+BYTES = Dimension("a size in bytes", _powers(byte=1), "B", ("80 GB", "1.125 GiB", "7.68 TB"))
+BYTE_RATE = Dimension("a byte rate", _powers(byte=1, second=-1), "B/s", ("25 GB/s", "900 MB/s", "200 Gbit/s"))
+FLOP_RATE = Dimension("a compute rate", _powers(FLOP=1, second=-1), "FLOP/s", ("312 TFLOP/s", "2 PFLOP/s"))
+TIME = Dimension("a time", _powers(second=1), "s", ("8 ms", "5 us", "15 min", "26 weeks"))
+REQUEST_RATE = Dimension(
+    "a request rate", _powers(request=1, second=-1), "/s", ("3.5/s", "100/min"), implied="requests"
+)
+MONEY_RATE = Dimension("a price per time", _powers(money=1, second=-1), "/s", ("2.5 USD/h", "1.40/h"), "/h", "credits")
+MONEY = Dimension("an amount of money", _powers(money=1), "credits", ("250000 USD", "40 EUR", "5 credits"))
+POWER = Dimension("a power", _powers(watt=1), "W", ("700 W", "800 kW"))
+ENERGY_PRICE = Dimension(
+    "a price per energy",
+    _powers(money=1, watt=-1, second=-1),
+    "/J",
+    ("0.11/kWh", "0.11 USD/kWh"),
+    "/kWh",
+    "credits",
+)
+SHARE = Dimension("a share", _powers(), "", ("0.5", "50 %"))
+# Only to name what the user wrote; no field is measured in these.
+_OTHER = (
+    Dimension("a number of tokens", _powers(token=1), "tokens", ()),
+    Dimension("a token rate", _powers(token=1, second=-1), "tokens/s", ()),
+    Dimension("a compute amount", _powers(FLOP=1), "FLOP", ()),
+    Dimension("an energy", _powers(watt=1, second=1), "J", ()),
+    Dimension("a number of requests", _powers(request=1), "requests", ()),
+    Dimension("a plain rate", _powers(second=-1), "/s", ()),
+    Dimension("a rate per energy", _powers(watt=-1, second=-1), "/J", ()),
+)
+_FIELDS = (BYTES, BYTE_RATE, FLOP_RATE, TIME, REQUEST_RATE, MONEY_RATE, MONEY, POWER, ENERGY_PRICE, SHARE)
+_NAMES = {dimension.powers: dimension.name for dimension in (*_FIELDS, *_OTHER)}
+
+# --- reading ----------------------------------------------------------------------------------------
+
+LONGEST = 80
+"""Characters in the longest text read as a quantity; keeps exact arithmetic on its digits cheap."""
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BIT_OR_BYTE = re.compile(r"[kKmMgGtTpPeE]b")
+_NEAR_MISSES = {
+    **{"m": '"min" or "ms"', "d": '"day"', "y": '"year"', "yr": '"year"', "hr": '"h"', "hrs": '"h"'},
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), '"s"'),
+    **dict.fromkeys(("mins", "minute", "minutes"), '"min"'),
+    **dict.fromkeys(("rps", "qps"), '"/s"'),
+}
+
+
+class QuantityError(ValueError):
+    """A value is not the quantity needed.
+
+    str() is the whole message, `"25 GB/s" is a byte rate; a request rate is needed, e.g. 3.5/s`.
+    reason: its first part, "is a byte rate".
+    accepted: what would have been right, "a request rate, e.g. 3.5/s".
+    """
+
+    def __init__(self, value: object, reason: str, needed: str, such_as: str) -> None:
+        super().__init__(f'"{shown(value)}" {reason}; {needed} is needed, {such_as}')
+        self.reason = reason
+        self.accepted = f"{needed}, {such_as}"
+
+
+def parse(text: object, dimension: Dimension) -> float:
+    """The quantity written in `text`, in SI units (s, B, FLOP, W, J, money), correctly rounded.
+
+    `text` is a number and a unit, "25 GB/s"; a share may also be a plain number. No bounds are applied.
+    Raises QuantityError, a ValueError, where `text` is anything else; it says what would fit.
+    """
+    try:
+        return _value(text, dimension)
+    except _UnreadableError as unreadable:
+        raise QuantityError(text, str(unreadable), dimension.name, dimension.such_as) from None
+
+
+class _UnreadableError(Exception):
+    """Why a text is no quantity, as a verb phrase."""
+
+
+def _value(text: object, dimension: Dimension) -> float:
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise _UnreadableError("is not a quantity")
+    if not isinstance(text, str):
+        if dimension.base:
+            raise _UnreadableError("has no unit")
+        return _finite(text)
+    number, unit = _split(text.strip())
+    factor, powers, implied = _factor(unit)
+    if implied and dimension.implied:
+        powers = tuple(a + b for a, b in zip(powers, UNITS[dimension.implied].powers, strict=True))
+    if not unit and dimension.base:
+        raise _UnreadableError("has no unit")
+    if powers != dimension.powers or ("/" in unit and not dimension.base):
+        # Named without the implied unit: a bare "3.5/s" is a plain rate, whatever was needed.
+        name = _NAMES.get(_factor(unit)[1]) if dimension.base else None
+        raise _UnreadableError(f"is {name}" if name else f'is measured in "{unit}"')
+    if unit.endswith("bit"):
+        raise _UnreadableError("counts bits, which are for rates only")
+    return _finite(number * factor)
+
+
+def _finite(number: float | Fraction) -> float:
+    try:
+        value = float(number)
+    except OverflowError:
+        raise _UnreadableError("is too large to represent") from None
+    if value - value != 0:  # infinite or not a number
+        raise _UnreadableError("is not a finite number")
+    return value + 0.0  # turns -0.0 into 0.0
+
+
+def _split(text: str) -> tuple[Fraction, str]:
+    if not text:
+        raise _UnreadableError("is empty")
+    if len(text) > LONGEST:
+        raise _UnreadableError(f"is longer than {LONGEST} characters")
+    match = _NUMBER.match(text)
+    if match is None:
+        is_word = re.match(r"[+-]?\.?(nan|inf)", text, re.IGNORECASE)
+        raise _UnreadableError("is not a finite number" if is_word else "does not start with a number")
+    digits, unit = match.group(), text[match.end() :].strip()
+    if unit[:1] in (",", "_"):
+        raise _UnreadableError(f'has "{unit[0]}" in its number: write the digits without separators')
+    if re.match("[xX]", unit):
+        raise _UnreadableError("is not a decimal number")
+    if any(character.isdigit() for character in unit):
+        raise _UnreadableError("holds more than one number")
+    # Through float first: a Fraction of 1e999999999 would fill the memory.
+    if _finite(float(digits)) == 0:
+        if re.match("[+-]?[0.]*[1-9]", digits):
+            raise _UnreadableError("is too small to represent")
+        return Fraction(0), unit
+    return Fraction(digits), unit
+
+
+def _factor(unit: str) -> tuple[Fraction, Powers, bool]:
+    """Factor and powers of "GB/s", and whether the unit before the slash was left out."""
+    top, slash, bottom = (part.strip() for part in unit.partition("/"))
+    upper = _unit(top, slash) if top else Unit(Fraction(1), _powers())
+    if not slash:
+        return *upper, False
+    if not bottom or "/" in bottom:
+        raise _UnreadableError("has more than one slash" if bottom else "has nothing after the slash")
+    lower = _unit(bottom, "")
+    if "%" in (top, bottom):
+        raise _UnreadableError("has a percentage in a rate")
+    powers = tuple(a - b for a, b in zip(upper.powers, lower.powers, strict=True))
+    return upper.factor / lower.factor, powers, not top
+
+
+def _unit(symbol: str, slash: str) -> Unit:
+    if symbol in UNITS:
+        return UNITS[symbol]
+    prefix = symbol[:1].upper().replace("K", "k")
+    if _BIT_OR_BYTE.fullmatch(symbol):
+        instead = f"{prefix}bit/s or {prefix}B/s" if slash else f"{prefix}B"
+        raise _UnreadableError(f'has the ambiguous unit "{symbol}": write {instead}')
+    per_second = re.fullmatch(r"(?i:(.*[^p])ps|(.?flop)s)", symbol)
+    if symbol in _NEAR_MISSES:
+        hint = f"did you mean {_NEAR_MISSES[symbol]}?"
+    elif _BIT_OR_BYTE.fullmatch(symbol[:-2]) and per_second:
+        hint = f'did you mean "{prefix}bit/s"?'
+    elif per_second:
+        hint = nearest(per_second[1] or per_second[2], UNITS).replace('"?', '/s"?')
+    else:
+        hint = nearest(symbol, UNITS)
+    raise _UnreadableError(f'has the unknown unit "{symbol}"' + (f" ({hint})" if hint else ""))
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def write(value: float, dimension: Dimension) -> str:
+    """Text that `parse` turns back into exactly `value` (SI units), in a readable unit if one serves."""
+    for unit in (dimension.written, dimension.base):
+        number = float(Fraction(value) / _factor(unit)[0])
+        for digits in (f"{number:.15g}", repr(number).removesuffix(".0")):
+            text = digits + ("" if unit.startswith("/") else " ") + unit
+            if unit and parse(text, dimension) == value:
+                return text
+    raise ValueError(f"{value!r} cannot be written as {dimension.name}")
+
+
+# --- field types ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Marks a float field as a quantity: `Annotated[float, Quantity(BYTE_RATE, gt=0)]`.
+
+    Input is text as `parse` reads it; the field holds SI units, in which the bounds are given. Output
+    (model_dump and JSON) is text again. Errors have the type "quantity" and the context keys reason
+    and accepted, as in QuantityError.
+    """
+
+    dimension: Dimension
+    ge: float = 0.0
+    gt: float | None = None
+    le: float = 1e24
+    """Beyond any machine; keeps products and sums of a few such values finite."""
+    smallest: float = 1e-24
+    """Nearer to zero than this only zero itself is accepted; keeps quotients finite."""
+
+    def read(self, value: object) -> float:
+        """`value` in SI units. Raises QuantityError if it is unreadable or out of bounds."""
+        number, unit = parse(value, self.dimension), f" {self.dimension.base}".rstrip()
+        if number > self.le:
+            reason, bound = "is too large", f"of at most {self.le:g}"
+        elif self.gt is not None and number <= self.gt:
+            reason, bound = "is too small", f"above {self.gt:g}"
+        elif number < self.ge:
+            reason, bound = "is too small", f"of at least {self.ge:g}"
+        elif 0 < abs(number) < self.smallest:
+            reason, bound = "is too small", f"of at least {self.smallest:g}"
+        else:
+            return number
+        needed = f"{self.dimension.name} {bound}{unit}"
+        raise QuantityError(value, reason, needed, self.dimension.such_as)
+
+    def write(self, value: float) -> str | float:
+        """What a model's output shows for the field's `value`."""
+        return write(value, self.dimension) if self.dimension.base else value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            _reporting(self.read),
+            handler(source),
+            serialization=core_schema.plain_serializer_function_ser_schema(self.write),
+        )
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        name, examples = self.dimension.name, list(self.dimension.examples)
+        if self.dimension.base:
+            low = f"above {self.gt:g}" if self.gt is not None else f"at least {self.ge:g}"
+            limits = f"{low} and at most {self.le:g} {self.dimension.base}"
+            description = f"{name[0].upper()}{name[1:]}: a number and its unit; {limits}."
+            return {"type": "string", "description": description, "examples": examples}
+        low_key, low_value = ("exclusiveMinimum", self.gt) if self.gt is not None else ("minimum", self.ge)
+        number = {"type": "number", low_key: low_value, "maximum": self.le}
+        return _number_or_text(number, "%", f"{name[0].upper()}{name[1:]}: a number, or a percentage.")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Marks an int field as a count from 1 to `le`: `Annotated[int, Whole(10**7)]`.
+
+    unit: a word the count may carry, in text such as "8192 tokens" or "1 token"; empty for none.
+    """
+
+    le: int
+    unit: str = ""
+
+    def read(self, value: object) -> int:
+        """`value` as an int. Raises QuantityError if it is none, or out of bounds."""
+        needed = f"a whole number from 1 to {self.le}"
+        such_as = f"e.g. 8192 or 8192 {self.unit}s" if self.unit else "e.g. 8"
+        match = re.fullmatch(rf"([0-9]{{1,80}}) ?{self.unit}s?", value) if isinstance(value, str) else None
+        if self.unit and match:
+            number = int(match[1])
+        elif isinstance(value, bool) or not isinstance(value, int):
+            raise QuantityError(value, "is not a whole number", needed, such_as)
+        else:
+            number = value
+        if not 1 <= number <= self.le:
+            raise QuantityError(value, f"is too {'small' if number < 1 else 'large'}", needed, such_as)
+        return number
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_reporting(self.read), handler(source))
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        number = {"type": "integer", "minimum": 1, "maximum": self.le}
+        if not self.unit:
+            return number
+        return _number_or_text(number, f"{self.unit}s?", f"A number of {self.unit}s.")
+
+
+def _number_or_text(number: dict[str, Any], unit: str, description: str) -> JsonSchemaValue:
+    text = {"type": "string", "pattern": f"^[0-9.eE+-]+ ?{unit}$"}
+    return {"anyOf": [number, text], "description": description}
+
+
+def _reporting(read: Callable[[object], T]) -> Callable[[object], T]:
+    """`read` with its errors as pydantic's own, which keep the message free of a "Value error" prefix."""
+
+    def reporting(value: object) -> T:
+        try:
+            return read(value)
+        except QuantityError as error:
+            context = {"message": str(error), "reason": error.reason, "accepted": error.accepted}
+            raise PydanticCustomError("quantity", "{message}", context) from None
+
+    return reporting
+
+
+Bytes = Annotated[float, Quantity(BYTES)]
+BytesPerSecond = Annotated[float, Quantity(BYTE_RATE)]
+FlopPerSecond = Annotated[float, Quantity(FLOP_RATE)]
+Seconds = Annotated[float, Quantity(TIME)]
+RequestsPerSecond = Annotated[float, Quantity(REQUEST_RATE)]
+MoneyPerSecond = Annotated[float, Quantity(MONEY_RATE)]
+Money = Annotated[float, Quantity(MONEY)]
+Watts = Annotated[float, Quantity(POWER)]
+MoneyPerJoule = Annotated[float, Quantity(ENERGY_PRICE)]
+Share = Annotated[float, Quantity(SHARE, le=1.0)]
+
+PositiveBytes = Annotated[float, Quantity(BYTES, gt=0.0)]
+PositiveBytesPerSecond = Annotated[float, Quantity(BYTE_RATE, gt=0.0)]
+PositiveFlopPerSecond = Annotated[float, Quantity(FLOP_RATE, gt=0.0)]
+PositiveSeconds = Annotated[float, Quantity(TIME, gt=0.0)]
+PositiveRequestsPerSecond = Annotated[float, Quantity(REQUEST_RATE, gt=0.0)]
+PositiveWatts = Annotated[float, Quantity(POWER, gt=0.0)]
+PositiveShare = Annotated[float, Quantity(SHARE, gt=0.0, le=1.0)]
+
+TokenCount = Annotated[int, Whole(10**9, "token")]
+Count = Annotated[int, Whole(10**7)]

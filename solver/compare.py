@@ -1,0 +1,146 @@
+"""Every scheme on its own, side by side, without the sustain and drain limits; what a row breaks is said in it."""
+
+from dataclasses import dataclass
+
+from models.plan import Row, Status
+from solver import assemble, settle
+from solver.assemble import Chosen
+from solver.backend import Limits
+from solver.data import Data
+from solver.formulas import cost as money
+from solver.milp import master
+from solver.optimise import rank
+
+TIES = 1e-6
+"""Relative difference below which two throughputs are the same."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A row, with the plan behind it where there is one."""
+
+    row: Row
+    chosen: Chosen | None
+
+
+def alternatives(data: Data, limits: Limits) -> list[Alternative]:
+    """A row for every scheme: allowed ones first, then those that the instance excludes."""
+    return [alternative(data, scheme, limits) for scheme in data.schemes]
+
+
+def alternative(data: Data, scheme: str, limits: Limits) -> Alternative:
+    """The best that ``scheme`` does alone: most requests/s, then fewest cards, then fewest bytes."""
+    alone = data.only([scheme]).pruned()
+    excluded = scheme not in data.instance.schemes.allow
+    problem = master.build(alone, promises=False)
+    goals = [problem.by_throughput, problem.by_cards, problem.by_bytes]
+    ranked = rank(problem, goals, limits)
+    if not ranked.found:
+        status: Status = "infeasible" if ranked.status == "infeasible" else "stopped"
+        reason = "breaks a limit on pools" if status == "infeasible" else "stopped before a plan was found"
+        return Alternative(_empty(scheme, status, excluded, reason), None)
+    chosen = Chosen(alone, ranked.counts, settle.capacity(alone, ranked.counts))
+    return Alternative(_row(chosen, scheme, excluded, "optimal" if ranked.status == "optimal" else "feasible"), chosen)
+
+
+def _empty(scheme: str, status: Status, excluded: bool, reason: str) -> Row:
+    return Row(
+        scheme=scheme,
+        status=status,
+        throughput=None,
+        compute_capacity=None,
+        channel_capacity=None,
+        payload_bytes_per_request=None,
+        drained_s=None,
+        met=None,
+        cost_per_1000_requests=None,
+        cost_per_1000_at_capacity=None,
+        split={},
+        excluded=excluded,
+        reason=reason,
+    )
+
+
+def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
+    instance, most = chosen.instance, chosen.settled.throughput
+    found = settle.drained(chosen.data, chosen.counts) if most > 0 else None
+    drained = found[0] if found else None
+    crossing = bool(chosen.live_routes)
+    compute = settle.capacity(chosen.data, chosen.counts, links=False).throughput if crossing else most
+    busiest = max(assemble.charges(chosen).values(), default=0.0)
+    reason = _breaks(chosen, drained)
+    return Row(
+        scheme=scheme,
+        status=status,
+        throughput=most,
+        compute_capacity=compute,
+        channel_capacity=most / busiest if busiest > 0 else None,
+        payload_bytes_per_request=payload(chosen),
+        drained_s=drained,
+        met=reason is None,
+        cost_per_1000_requests=_cost(chosen, min(most, instance.rate)),
+        cost_per_1000_at_capacity=_cost(chosen, most),
+        split=split(chosen),
+        excluded=excluded,
+        reason=reason,
+    )
+
+
+def payload(chosen: Chosen) -> float:
+    """Bytes handed over per request, all trips counted: a pooled handoff makes two. Mean over the mix."""
+    total = sum(
+        chosen.settled.routes[r] * chosen.data.routes[r].payload * (2.0 if chosen.data.routes[r].store else 1.0)
+        for r in chosen.live_routes
+    )
+    return total / chosen.settled.throughput if chosen.settled.throughput > 0 else 0.0
+
+
+def split(chosen: Chosen) -> dict[str, dict[str, int]]:
+    """Units by stage and group, groups without units included."""
+    counts: dict[str, dict[str, int]] = {}
+    for index, candidate in enumerate(chosen.data.candidates):
+        row = counts.setdefault(candidate.stage, {})
+        row[candidate.group] = row.get(candidate.group, 0) + chosen.counts[index]
+    return counts
+
+
+def _cost(chosen: Chosen, completed: float) -> float | None:
+    instance = chosen.instance
+    cards: dict[str, int] = {}
+    for index, candidate in chosen.used:
+        taken = chosen.counts[index] * candidate.cards
+        cards[candidate.group] = cards.get(candidate.group, 0) + taken
+    spent = assemble.money_per_second(instance, cards)
+    if spent is None or completed <= 0:
+        return None
+    share = sum(w.rate * w.qualifying for w in instance.workloads.values()) / instance.rate
+    return money.cost_per_thousand(spent, money.qualifying_rate(completed, share))
+
+
+def _breaks(chosen: Chosen, drained: float | None) -> str | None:
+    """The promise that a scheme breaks, in words; None when it keeps them all."""
+    instance, most = chosen.instance, chosen.settled.throughput
+    deadline = instance.service.drain
+    if most <= 0:
+        return cannot(chosen.data)
+    if most < instance.rate * (1.0 - 1e-9):
+        return f"below the {instance.rate:.4g} requests/s that arrive"
+    if deadline is None:
+        return None
+    if drained is None:
+        return "the startup backlog never drains"
+    if drained > deadline * (1.0 + 1e-9):
+        return f"misses the deadline by {drained - deadline:.3g} s"
+    return None
+
+
+def cannot(data: Data) -> str:
+    """Why a scheme serves nothing at all."""
+    rejected = {f"{r.stage} on {r.group}: {r.reason}": None for r in data.rejected}
+    if rejected:
+        return "; ".join(rejected)
+    if "pd-pooled" in data.schemes and not data.instance.hardware.stores:
+        return "there is no store"
+    if not data.routes and any(w.output > 1 for w in data.instance.workloads.values()):
+        return "no path between any two places that it could use"
+    return "the cards and limits leave it no units for every stage"

@@ -1,0 +1,73 @@
+"""Everything the master problem is made from: candidates, routes, and the instance behind them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from models.instance import Instance
+from solver import candidates as making
+from solver.candidates import Candidate, Rejected
+from solver.routes import Route, find
+from solver.schemes import BY_NAME, SCHEMES
+from solver.topology import Topology
+from solver.units import Kind
+
+
+@dataclass(frozen=True)
+class Data:
+    """Candidates and routes that a plan may use."""
+
+    instance: Instance
+    topology: Topology
+    schemes: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    routes: tuple[Route, ...]
+    rejected: tuple[Rejected, ...]
+
+    def only(self, schemes: Iterable[str]) -> "Data":
+        """The same, with these schemes alone."""
+        names = tuple(schemes)
+        kept = [
+            replace(c, schemes=tuple(s for s in c.schemes if s in names))
+            for c in self.candidates
+            if any(s in names for s in c.schemes)
+        ]
+        return replace(
+            self,
+            schemes=names,
+            candidates=tuple(kept),
+            routes=tuple(route for route in self.routes if route.scheme in names),
+            rejected=tuple(r for r in self.rejected if any(s in names for s in r.schemes)),
+        )
+
+    def pruned(self) -> "Data":
+        """The same without dominated candidates."""
+        return replace(self, candidates=tuple(making.prune(self.candidates, bool(self.instance.limits.pools))))
+
+
+def gather(instance: Instance, topology: Topology | None = None) -> Data:
+    """Candidates and routes of every scheme there is, allowed or not, in the order of preference."""
+    topology = topology or Topology(instance.hardware)
+    allowed = list(instance.schemes.allow)
+    names = (*allowed, *(scheme.name for scheme in SCHEMES if scheme.name not in allowed))
+    made: list[Candidate | Rejected] = []
+    for kind, schemes in _kinds(names).items():
+        for group in instance.hardware.groups:
+            for model in dict.fromkeys(workload.model for workload in instance.workloads.values()):
+                made.extend(making.make(instance, kind, schemes, group, model))
+    return Data(
+        instance=instance,
+        topology=topology,
+        schemes=names,
+        candidates=tuple(unit for unit in made if isinstance(unit, Candidate)),
+        routes=tuple(find(instance, topology, names)),
+        rejected=tuple(unit for unit in made if isinstance(unit, Rejected)),
+    )
+
+
+def _kinds(names: tuple[str, ...]) -> dict[Kind, tuple[str, ...]]:
+    """Kinds of units, each with the schemes that share it, in the order of ``names``."""
+    kinds: dict[Kind, tuple[str, ...]] = {}
+    for name in names:
+        for kind in BY_NAME[name].kinds:
+            kinds[kind] = (*kinds.get(kind, ()), name)
+    return kinds

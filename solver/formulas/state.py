@@ -1,0 +1,46 @@
+r"""Context state (KV): bytes per token by attention kind, and which tokens have state when."""
+
+
+def kv_bytes_per_token_gqa(layers: int, kv_heads: int, head_dim: int, element_bytes: float) -> float:
+    r"""State of one token under MHA or GQA: $2 n\,h_{kv}\,d_h\,b$. Units: bytes. Source: section 9.2.2."""
+    return 2.0 * layers * kv_heads * head_dim * element_bytes
+
+
+def kv_bytes_per_token_mla(layers: int, latent: int, rope_dim: int, element_bytes: float) -> float:
+    r"""Compact MLA state of one token: $n (d_c + d_r) b$. Units: bytes. Source: section 9.2.2."""
+    return float(layers) * (latent + rope_dim) * element_bytes
+
+
+def kv_bytes_per_token_mla_expanded(layers: int, heads: int, qk_dim: int, v_dim: int, element_bytes: float) -> float:
+    r"""MLA state of one token if stored per head: $n\,h (d_{qk} + d_v) b$. Units: bytes. Source: section 9.2.2."""
+    return float(layers) * heads * (qk_dim + v_dim) * element_bytes
+
+
+def decode_calls(output: float) -> float:
+    r"""Decode calls of a request: $G - 1$, since prefill gives the first token. Source: section 9.1.1."""
+    return output - 1.0
+
+
+def covered_tokens(input_tokens: float, output: float) -> float:
+    r"""Tokens whose state exists once all output is returned: $L + G - 1$; the last token has none. Section 9.1.3."""
+    return input_tokens + output - 1.0
+
+
+def mean_context(input_tokens: float, output: float) -> float:
+    r"""Mean context of the decode calls: $L + (G - 1)/2$. Units: tokens. Source: section 9.2.3 (8704)."""
+    return input_tokens + (output - 1.0) / 2.0
+
+
+def state_bytes(tokens: float, per_token: float, requests: float = 1.0) -> float:
+    r"""State of ``requests`` requests of ``tokens`` tokens each, in bytes. Source: section 9.2.2."""
+    return tokens * per_token * requests
+
+
+def state_residency(state: float, seconds: float) -> float:
+    r"""Capacity x time that waiting state occupies: $V\tau$, in byte-seconds. Source: section 9.1.3."""
+    return state * seconds
+
+
+def replicated_state_bytes(state: float, groups: int) -> float:
+    r"""State kept once per expert-parallel group: $g V$, in bytes. Source: section 9.1.1."""
+    return state * groups

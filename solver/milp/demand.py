@@ -1,0 +1,81 @@
+r"""What must be served: arrivals for ever, and the startup backlog by its deadline."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from solver.data import Data
+from solver.formulas import drain as fluid
+from solver.milp import flows
+from solver.milp.flows import Flows
+from solver.milp.model import Model, Row, Term, at_least, at_most, equal
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A phase of the drain: when it is, its flows, and each workload's completions in it."""
+
+    start: float
+    end: float
+    flows: Flows
+    served: dict[str, int]
+
+
+def sustain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:
+    r"""The plan keeps up with arrivals: $\mu \ge \lambda$."""
+    yield at_least("sustain", [(throughput, 1.0), (arrivals, -data.instance.rate)], 0.0)
+
+
+def startups(data: Data) -> list[float]:
+    """Distinct seconds at which units become ready, in order."""
+    return sorted({candidate.startup for candidate in data.candidates})
+
+
+def drain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:
+    r"""One startup time: $\mu \ge \lambda + \lambda T_s/(T - T_s)$; with several, see :func:`phases`."""
+    deadline, starts = data.instance.service.drain, startups(data)
+    if deadline is None or len(starts) > 1:
+        return
+    needed = fluid.required_rate(data.instance.rate, starts[0], deadline) if starts else math.inf
+    if needed == math.inf:  # nothing is ready in time
+        yield at_most("drain", [(arrivals, 1.0)], 0.0)
+    else:
+        yield at_least("drain", [(throughput, 1.0), (arrivals, -needed)], 0.0)
+
+
+def phases(
+    model: Model,
+    data: Data,
+    units: Sequence[tuple[Term, ...]],
+    one: int,
+    deadline: float,
+    links: Mapping[str, int] | None = None,
+) -> list[Stretch]:
+    """Columns and rows of every phase up to ``deadline``: only units that are ready serve in it."""
+    stretches = []
+    cuts = [start for start in startups(data) if start < deadline]
+    for number, (start, end) in enumerate(zip(cuts, [*cuts[1:], deadline], strict=True)):
+        ready = tuple(
+            terms if candidate.startup <= start else () for candidate, terms in zip(data.candidates, units, strict=True)
+        )
+        regime = flows.add(model, data, f"[phase {number}]", ready, one, links)
+        served = {name: model.column() for name in data.instance.workloads}
+        model.rows.extend(flows.rows(data, regime, {name: ((c, 1.0),) for name, c in served.items()}))
+        stretches.append(Stretch(start, end, regime, served))
+    return stretches
+
+
+def cumulative(data: Data, stretches: Sequence[Stretch], arrivals: int) -> Iterator[Row]:
+    r"""Service never runs ahead of arrivals and has caught up at the deadline.
+
+    $\sum_{j \le k} t_j Y_{w,j} \le \lambda_w T_k$ for each phase end $T_k$, with equality at the deadline.
+    """
+    for name, workload in data.instance.workloads.items():
+        done: list[Term] = []
+        for number, stretch in enumerate(stretches):
+            done.append((stretch.served[name], stretch.end - stretch.start))
+            terms = [*done, (arrivals, -workload.rate * stretch.end)]
+            last = number == len(stretches) - 1
+            yield equal(f"drain[{name}]", terms) if last else at_most(f"arrived[{name},{number}]", terms, 0.0)
+        if not stretches:
+            yield equal(f"drain[{name}]", [(arrivals, -workload.rate)])

@@ -1,0 +1,115 @@
+r"""Flows of requests in one regime: at capacity, or in one phase of the drain.
+
+A regime has its own rates $x_{w,c}$ (requests/s of workload w on units of candidate c) and $f_r$ (handoffs/s on route
+r). All its right-hand sides are multiples of a column ``time`` that is 1 for rates; when ``time`` is a length in
+seconds the same rows speak of amounts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from solver.data import Data
+from solver.milp.model import Model, Row, Term, at_most, equal
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Columns of one regime."""
+
+    name: str
+    units: Sequence[tuple[Term, ...]]
+    """By candidate: terms that add up to its ready units (times ``time``); empty when it is not ready."""
+    time: int
+    links: Mapping[str, int]
+    """Resources whose capacity is scaled by a column of their own instead of ``time``."""
+    rates: Mapping[tuple[str, int], int]
+    """(workload, candidate) -> column."""
+    routes: Mapping[int, int]
+    """Route -> column."""
+
+
+def add(
+    model: Model,
+    data: Data,
+    name: str,
+    units: Sequence[tuple[Term, ...]],
+    time: int,
+    links: Mapping[str, int] | None = None,
+) -> Flows:
+    """New columns for a regime in which candidates with ``units`` are ready."""
+    rates = {
+        (workload, index): model.column()
+        for index, candidate in enumerate(data.candidates)
+        if units[index]
+        for workload in candidate.demand
+    }
+    routes = {index: model.column() for index in range(len(data.routes))}
+    return Flows(name, units, time, links or {}, rates, routes)
+
+
+def rows(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> Iterator[Row]:
+    """Every row of a regime; ``served`` gives the terms of each workload's completions."""
+    yield from serve(data, flows, served)
+    yield from handoff(data, flows)
+    yield from capacity(data, flows)
+    yield from shared(data, flows)
+
+
+def serve(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> Iterator[Row]:
+    r"""Each request begins once: $\sum_{c\,whole} x_{w,c} + \sum_{c\,prefill} x_{w,c} = served_w$."""
+    for workload, terms in served.items():
+        begins = [
+            (column, 1.0)
+            for (name, index), column in flows.rates.items()
+            if name == workload and data.candidates[index].stage != "decode"
+        ]
+        yield equal(f"serve[{workload}]{flows.name}", [*begins, *((c, -k) for c, k in terms)])
+
+
+def handoff(data: Data, flows: Flows) -> Iterator[Row]:
+    r"""What leaves prefill at a place crosses a route, and what arrives is decoded there.
+
+    $\sum_{c \in prefill(p)} x_{w,c} = \sum_{r: p \to q} f_r$ and $\sum_{c \in decode(q)} x_{w,c} = \sum_{r: p \to q} f_r$.
+    Workloads of one output token end with prefill and have no routes.
+    """
+    for workload, described in data.instance.workloads.items():
+        if described.output == 1:
+            continue
+        for group in data.instance.hardware.groups:
+            for stage, end in (("prefill", "source"), ("decode", "target")):
+                here = [
+                    (column, 1.0)
+                    for (name, index), column in flows.rates.items()
+                    if name == workload
+                    and data.candidates[index].stage == stage
+                    and data.candidates[index].group == group
+                ]
+                crossing = [
+                    (column, -1.0)
+                    for index, column in flows.routes.items()
+                    if data.routes[index].workload == workload and getattr(data.routes[index], end) == group
+                ]
+                if here or crossing:
+                    yield equal(f"handoff[{workload},{stage}@{group}]{flows.name}", [*here, *crossing])
+
+
+def capacity(data: Data, flows: Flows) -> Iterator[Row]:
+    r"""Units have one second a second of each resource: $\sum_w d_{w,c,k} x_{w,c} \le n_c$."""
+    for index, candidate in enumerate(data.candidates):
+        if not flows.units[index]:
+            continue
+        for k, resource in enumerate(candidate.kind.resources):
+            needs = [(flows.rates[name, index], need[k]) for name, need in candidate.demand.items()]
+            ready = [(column, -count) for column, count in flows.units[index]]
+            yield at_most(f"capacity[{candidate.name},{resource}]{flows.name}", [*needs, *ready], 0.0)
+
+
+def shared(data: Data, flows: Flows) -> Iterator[Row]:
+    r"""Everything that crosses a channel or stays in a store shares it: $\sum_r V_r f_r \le B$, over $B$."""
+    charged: dict[str, list[Term]] = {}
+    for index, column in flows.routes.items():
+        for resource, share in data.routes[index].charges.items():
+            charged.setdefault(resource, []).append((column, share))
+    for resource, terms in charged.items():
+        scale = flows.links.get(resource, flows.time)
+        yield at_most(f"{resource}{flows.name}", [*terms, (scale, -1.0)], 0.0)

@@ -1,0 +1,121 @@
+r"""The master problem: counts $n_c$, flows, and the goals that rank plans.
+
+Throughput $\mu$ is the largest multiple of the stated mix: each workload completes $\mu \lambda_w / \lambda$ requests/s.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from solver.data import Data
+from solver.milp import demand, flows, pools
+from solver.milp.demand import Stretch
+from solver.milp.flows import Flows
+from solver.milp.model import Model, Term
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Something to make small or large; goals are met one after the other."""
+
+    name: str
+    terms: tuple[Term, ...]
+    maximise: bool = False
+
+
+@dataclass(frozen=True)
+class Master:
+    """The program with its columns."""
+
+    data: Data
+    model: Model
+    units: tuple[int, ...]
+    throughput: int
+    arrivals: int
+    capacity: Flows
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def by_throughput(self) -> Goal:
+        """Most requests/s of the stated mix."""
+        return Goal("throughput", ((self.throughput, 1.0),), maximise=True)
+
+    @property
+    def by_cards(self) -> Goal:
+        """Fewest cards."""
+        candidates = self.data.candidates
+        return Goal("gpus", tuple((n, float(c.cards)) for n, c in zip(self.units, candidates, strict=True)))
+
+    @property
+    def by_cost(self) -> Goal:
+        """Least money per hour; constant when every card is paid for, used or not."""
+        used = self.data.instance.billing.pay == "used"
+        prices = [(n, 3600.0 * c.price) for n, c in zip(self.units, self.data.candidates, strict=True)]
+        return Goal("cost", tuple(prices) if used else ())
+
+    @property
+    def by_bytes(self) -> Goal:
+        """Fewest bytes on links at capacity, in GB/s."""
+        routes = self.data.routes
+        return Goal("bytes", tuple((f, routes[r].crossing / 1e9) for r, f in self.capacity.routes.items()))
+
+    @property
+    def by_order(self) -> Goal:
+        """The fixed order of candidates: schemes as allowed, groups as listed."""
+        return Goal("order", tuple((n, 1.0 + rank) for rank, n in enumerate(self.units)))
+
+
+def goals(master: Master) -> list[Goal]:
+    """The stated objective, then the tie order: throughput, cards, bytes, fixed order.
+
+    All arrivals are served, so the effective cost is least when the cost is.
+    """
+    first = {
+        "effective_cost": master.by_cost,
+        "cost": master.by_cost,
+        "throughput": master.by_throughput,
+        "gpus": master.by_cards,
+    }[master.data.instance.objective]
+    ties = [master.by_throughput, master.by_cards, master.by_bytes, master.by_order]
+    return [first, *(goal for goal in ties if goal.name != first.name)]
+
+
+def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None) -> Master:
+    """The master problem; without ``promises`` the sustain and drain rows are left out.
+
+    ``extra`` cards may be added to groups, to see what they bring.
+    """
+    model = Model()
+    one, arrivals = model.constant(), model.constant()
+    units = tuple(
+        model.column(upper=float(_most(data, index, extra)), integer=True) for index in range(len(data.candidates))
+    )
+    throughput = model.column()
+    ready = tuple(((column, 1.0),) for column in units)
+    capacity = flows.add(model, data, "", ready, one)
+    model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
+    model.rows.extend(pools.cards(data, units, extra))
+    model.rows.extend(pools.limits(data, units))
+    stretches: list[Stretch] = []
+    if promises:
+        model.rows.extend(demand.sustain(data, throughput, arrivals))
+        model.rows.extend(demand.drain(data, throughput, arrivals))
+        deadline = data.instance.service.drain
+        if deadline is not None and len(demand.startups(data)) > 1:
+            stretches = demand.phases(model, data, ready, one, deadline)
+            model.rows.extend(demand.cumulative(data, stretches, arrivals))
+    return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches))
+
+
+def mix(data: Data, throughput: int) -> dict[str, tuple[Term, ...]]:
+    r"""Completions of each workload as its share of the throughput: $\mu \lambda_w / \lambda$."""
+    total = data.instance.rate
+    return {name: ((throughput, w.rate / total),) for name, w in data.instance.workloads.items()}
+
+
+def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:
+    candidate = data.candidates[index]
+    cards = data.instance.hardware.groups[candidate.group].cards + (extra or {}).get(candidate.group, 0)
+    return cards // candidate.cards
+
+
+Counts = Sequence[int]

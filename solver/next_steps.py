@@ -1,0 +1,90 @@
+"""What one more of each brings, and how far things may move before the plan breaks."""
+
+from models.plan import Marginal
+from solver import assemble, settle
+from solver.assemble import Chosen
+from solver.backend import Limits
+from solver.data import Data
+from solver.milp import master
+from solver.optimise import rank
+
+
+def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
+    """One more card of each group, one of each together; then how much the promises stand."""
+    base = _most(data, {}, limits)
+    scheme = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
+    same = data.only(scheme) if len(scheme) == 1 and len(data.schemes) > 1 else None
+    rows = []
+    groups = list(data.instance.hardware.groups)
+    steps = [({name: 1}, f"+1 {name}") for name in groups]
+    if len(groups) > 1:
+        steps.append((dict.fromkeys(groups, 1), "+1 of each group"))
+    for extra, text in steps:
+        most = _most(data, extra, limits)
+        if base is not None and most is not None:
+            alone = _most(same, extra, limits) if same is not None else None
+            more = _more(extra, text, base, most)
+            if alone is not None and alone < most * (1.0 - 1e-6):
+                more = more.model_copy(update={"text": f"{more.text}; {alone:.4g} with {next(iter(scheme))} alone"})
+            rows.append(more)
+    rows.extend(_margins(chosen))
+    return rows
+
+
+def _most(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
+    problem = master.build(data, promises=False, extra=extra)
+    ranked = rank(problem, [problem.by_throughput], limits)
+    return settle.capacity(data, ranked.counts).throughput if ranked.status == "optimal" else None
+
+
+def _more(extra: dict[str, int], text: str, base: float, most: float) -> Marginal:
+    gain = most - base
+    gain = 0.0 if gain < 1e-9 * max(base, 1e-12) else gain
+    outcome = f"{most:.4g} requests/s" + (f" (+{gain:.3g})" if gain else " (no more: something else binds)")
+    return Marginal(name=f"cards[{','.join(extra)}]", step=1.0, unit="cards", gain=gain, text=f"{text}: {outcome}")
+
+
+def _margins(chosen: Chosen) -> list[Marginal]:
+    """Arrivals, efficiency and links at which the chosen units just keep every promise."""
+    instance, rows = chosen.instance, []
+    most = settle.margin(chosen.data, chosen.counts, "arrivals")
+    if most is not None:
+        rate = most * instance.rate
+        rows.append(
+            Marginal(
+                name="arrivals",
+                step=rate,
+                unit="requests/s",
+                gain=None,
+                text=f"arrivals may grow to {rate:.4g} requests/s and every limit still holds",
+            )
+        )
+    least = settle.margin(chosen.data, chosen.counts, "efficiency")
+    if least is not None:
+        stated = instance.hardware.efficiency
+        same = stated.compute == stated.bandwidth and not any(
+            group.efficiency for group in instance.hardware.groups.values()
+        )
+        text = (
+            f"from {stated.compute:.3g} to {stated.compute * least:.3g}"
+            if same
+            else f"to {least:.1%} of what is assumed"
+        )
+        rows.append(
+            Marginal(name="efficiency", step=least, unit="of stated", gain=None, text=f"efficiency may fall {text}")
+        )
+    for channel in chosen.data.topology.channels.values():
+        resource = f"link[{channel.name}]"
+        if any(resource in chosen.data.routes[r].charges for r in chosen.live_routes):
+            share = settle.margin(chosen.data, chosen.counts, resource)
+            if share is not None:
+                rows.append(
+                    Marginal(
+                        name=resource,
+                        step=share * channel.capacity,
+                        unit="B/s",
+                        gain=None,
+                        text=f"link {channel.name} may shrink to {share * channel.capacity / 1e9:.3g} GB/s",
+                    )
+                )
+    return rows

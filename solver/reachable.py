@@ -1,0 +1,45 @@
+"""Places that must exchange state have to be connected: said before anything is solved."""
+
+from models.errors import BadInput, Problem
+from solver.data import Data
+from solver.schemes import BY_NAME
+
+
+def unreachable(data: Data) -> list[Problem]:
+    """A problem for each workload whose every allowed scheme hands state over where no path exists."""
+    instance = data.instance
+    allowed = [BY_NAME[name] for name in instance.schemes.allow]
+    if any(scheme.legs is None for scheme in allowed):
+        return []
+    problems = []
+    for name, workload in instance.workloads.items():
+        carried = any(route.workload == name and route.scheme in instance.schemes.allow for route in data.routes)
+        if workload.output == 1 or carried or _connected(data):
+            continue
+        names = ", ".join(instance.schemes.allow)
+        problems.append(
+            Problem(
+                "hardware.links",
+                f"{name} is served by {names} alone, and no path joins two places for its handoff",
+                None,
+                "a link between groups (and a store on it for pd-pooled), `inside_handoffs: free`, or another scheme",
+            )
+        )
+    return problems
+
+
+def _connected(data: Data) -> bool:
+    """Whether a store joins places but cannot hold a single state: no fault of the links."""
+    instance, topology = data.instance, data.topology
+    return "pd-pooled" in instance.schemes.allow and any(
+        topology.path(group, store, 1.0) is not None
+        for store in instance.hardware.stores
+        for group in instance.hardware.groups
+    )
+
+
+def require_paths(data: Data) -> None:
+    """Raises BadInput with every problem of :func:`unreachable`."""
+    problems = unreachable(data)
+    if problems:
+        raise BadInput(problems)

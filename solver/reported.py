@@ -1,0 +1,112 @@
+"""Every number that a plan reports, computed again from its counts and flows."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from models.instance import Instance
+from models.plan import Plan
+from solver import assemble
+from solver.assemble import Chosen
+from solver.data import Data, gather
+from solver.regimes import DrainPhase, Settled
+
+
+def differences(plan: Plan, instance: Instance) -> Iterator[str]:
+    """Places where the plan says something else than its own counts and flows give."""
+    found = _match(plan, gather(instance))
+    if isinstance(found, str):
+        yield found
+        return
+    chosen, phases = found
+    drained = None if plan.drain is None or plan.drain.drained_s is None else (plan.drain.drained_s, phases)
+    drain = assemble.drain(chosen, drained)
+    again = {
+        "pools": assemble.pools(chosen),
+        "handoffs": assemble.handoffs(chosen, phases),
+        "workloads": assemble.workloads(chosen),
+        "resources": assemble.resources(chosen, drain),
+        "drain": drain,
+        "cost": assemble.cost(chosen),
+        "traffic": assemble.traffic(chosen),
+    }
+    for key, value in again.items():
+        yield from _unlike(key, _plain(getattr(plan, key)), _plain(value))
+    yield from _objective(plan)
+
+
+def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
+    """The candidates and flows that the plan speaks of, or what does not match."""
+    indices = {}
+    for pool in plan.pools:
+        match = [
+            i
+            for i, c in enumerate(data.candidates)
+            if (c.stage, c.group, c.model) == (pool.stage, pool.group, pool.model)
+            and pool.scheme in c.schemes
+            and (pool.stage == "prefill" or dict(c.batches) == pool.batches)
+        ]
+        if not match:
+            return f"pools: {pool.name} cannot be built like that"
+        indices[pool.name] = match[0]
+    names = {i: name for name, i in indices.items()}
+    order = [indices[pool.name] for pool in plan.pools]
+    candidates = tuple(replace(data.candidates[i], name=names[i]) for i in order)
+    place = {pool.name: number for number, pool in enumerate(plan.pools)}
+    mine = Data(data.instance, data.topology, data.schemes, candidates, data.routes, ())
+    numbers = {(assemble.route_name(r), r.scheme): n for n, r in enumerate(data.routes)}
+    at = {h.name: numbers.get((h.name, h.scheme)) for h in plan.handoffs}
+    if None in at.values():
+        return "handoffs: one of them has no path in the instance"
+    routes = [0.0] * len(data.routes)
+    for handoff in plan.handoffs:
+        routes[at[handoff.name] or 0] = handoff.rate.at_capacity
+    rates = {(n, place[p.name]): r.at_capacity for p in plan.pools for n, r in p.rates.items()}
+    phases = []
+    for phase in plan.drain.phases if plan.drain else []:
+        crossing = [0.0] * len(data.routes)
+        for name, rate in phase.handoffs.items():
+            crossing[at.get(name) or 0] = rate
+        served = {(n, place[p]): rate for p, row in phase.pools.items() for n, rate in row.items()}
+        phases.append(DrainPhase(phase.start_s, phase.end_s, served, tuple(crossing)))
+    settled = Settled(plan.throughput or 0.0, rates, tuple(routes))
+    return Chosen(mine, tuple(pool.units for pool in plan.pools), settled), phases
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.model_dump() if hasattr(value, "model_dump") else value
+
+
+def _unlike(path: str, said: Any, found: Any) -> Iterator[str]:
+    if isinstance(said, dict) and isinstance(found, dict):
+        for key in sorted({*said, *found}):
+            if key not in said or key not in found:
+                yield f"{path}.{key}: {'missing' if key not in said else 'not part of the plan'}"
+            else:
+                yield from _unlike(f"{path}.{key}", said[key], found[key])
+    elif isinstance(said, list) and isinstance(found, list):
+        if len(said) != len(found):
+            yield f"{path}: {len(said)} entries, {len(found)} expected"
+        for index, (a, b) in enumerate(zip(said, found, strict=False)):
+            yield from _unlike(f"{path}[{index}]", a, b)
+    elif isinstance(said, float) and isinstance(found, int | float) and not isinstance(found, bool):
+        if not math.isclose(said, found, rel_tol=1e-6, abs_tol=1e-9):
+            yield f"{path}: says {said!r}, recomputed {found!r}"
+    elif said != found:
+        yield f"{path}: says {said!r}, recomputed {found!r}"
+
+
+def _objective(plan: Plan) -> Iterator[str]:
+    cards = float(sum(pool.cards for pool in plan.pools))
+    value = {
+        "effective_cost": plan.cost.per_1000_requests,
+        "cost": plan.cost.per_hour,
+        "throughput": plan.throughput,
+        "gpus": cards,
+    }.get(plan.objective.name)
+    yield from _unlike("objective.value", plan.objective.value, value)

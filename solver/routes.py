@@ -1,0 +1,95 @@
+"""Routes: how the state of one workload gets from prefill to decode, what it charges, how long it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from models.instance import Instance
+from solver import physics
+from solver.formulas import handoff
+from solver.schemes import BY_NAME
+from solver.schemes.base import Leg
+from solver.topology import Topology
+
+
+@dataclass(frozen=True)
+class Route:
+    """One workload's handoff from units on one group to units on another."""
+
+    workload: str
+    scheme: str
+    source: str
+    target: str
+    store: str | None
+    links: tuple[str, ...]
+    payload: float
+    """Bytes of one crossing."""
+    seconds: float
+    charges: Mapping[str, float]
+    """Share of a resource (channel, store) that one handoff a second takes."""
+    crossing: float
+    """Bytes that one handoff puts on links, all trips and links together."""
+
+
+def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> list[Route]:
+    """Every route of the schemes named, for every workload that decodes."""
+    groups, stores = instance.hardware.groups, instance.hardware.stores
+    routes = []
+    for name, workload in instance.workloads.items():
+        if workload.output == 1:
+            continue
+        payload = physics.handoff_payload(physics.shape_of(instance.models[workload.model]), workload)
+        for scheme in schemes:
+            legs = BY_NAME[scheme].legs
+            if legs is None:
+                continue
+            for source in groups:
+                for target in groups:
+                    for leg in legs(topology, stores, source, target, payload):
+                        routes.append(_route(instance, topology, name, scheme, source, target, payload, leg))
+    return routes
+
+
+def _route(
+    instance: Instance,
+    topology: Topology,
+    workload: str,
+    scheme: str,
+    source: str,
+    target: str,
+    payload: float,
+    leg: Leg,
+) -> Route:
+    charges: dict[str, float] = {}
+    for path in leg.paths:
+        for channel in path.channels:
+            share = payload / topology.channels[channel].capacity
+            charges[f"link[{channel}]"] = charges.get(f"link[{channel}]", 0.0) + share
+    if leg.store is not None:
+        store = instance.hardware.stores[leg.store]
+        write, read = (_through(path.seconds(payload), payload, own) for path, own in
+                       zip(leg.paths, (store.write, store.read), strict=True))  # fmt: skip
+        stay = handoff.pooled_residence_seconds(write, read)
+        charges[f"store[{leg.store}]"] = payload * stay / store.capacity
+        for word, bandwidth in (("write", store.write), ("read", store.read)):
+            if bandwidth is not None:
+                charges[f"store[{leg.store},{word}]"] = payload / bandwidth
+        seconds = write + read
+    else:
+        seconds = leg.seconds(payload)
+    return Route(
+        workload=workload,
+        scheme=scheme,
+        source=source,
+        target=target,
+        store=leg.store,
+        links=tuple(link for path in leg.paths for link in path.links),
+        payload=payload,
+        seconds=seconds,
+        charges=charges,
+        crossing=sum(payload * len(path.links) for path in leg.paths),
+    )
+
+
+def _through(path_seconds: float, payload: float, bandwidth: float | None) -> float:
+    """Seconds of one leg when the store itself may be the narrowest place."""
+    return path_seconds if bandwidth is None else max(path_seconds, payload / bandwidth)

@@ -1,0 +1,196 @@
+"""One solve, from an instance to a verified plan: read :func:`solve` and you know the product."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from models.errors import InferplanError
+from models.instance import Instance
+from models.plan import Cost, Drain, ObjectiveValue, Plan, Row, Status
+from solver import assemble, settle
+from solver.assemble import Chosen
+from solver.assumptions import assumptions, warnings
+from solver.backend import Limits, gap
+from solver.compare import alternatives
+from solver.data import Data, gather
+from solver.infeasible import reasons
+from solver.milp import master
+from solver.next_steps import marginals
+from solver.optimise import Ranked, better, rank
+from solver.reachable import require_paths
+from solver.verify import verify
+
+
+class Unverified(InferplanError):
+    """A plan that its own verifier refuses: a defect of the program; the plan is never shown."""
+
+
+@dataclass
+class Options:
+    """How to solve."""
+
+    limits: Limits = field(default_factory=Limits)
+    plan_only: bool = False
+    """Leave out alternatives and marginals."""
+    prune: bool = True
+    """Drop dominated candidates first; never changes the optimum."""
+
+
+def solve(instance: Instance, options: Options | None = None) -> Plan:
+    """The plan for ``instance``: optimal, feasible, infeasible or stopped; verified in the first two cases.
+
+    Raises BadInput where places that must exchange state are not connected, Unverified on a defect of ours.
+    """
+    options = options or Options()
+    options.limits.start()
+    began = time.perf_counter()
+    data = gather(instance)
+    require_paths(data)
+    allowed = data.only(instance.schemes.allow)
+    ranked, chosen = _best(allowed.pruned() if options.prune else allowed, options.limits)
+    if chosen is None:
+        return _without_plan(instance, data, ranked, began)
+    found = settle.drained(chosen.data, chosen.counts)
+    rows, steps = [], []
+    if not options.plan_only:
+        extra = Limits(seconds=10.0, stop=options.limits.stop)
+        rows = _others(data, chosen, extra)
+        steps = marginals(chosen.data, chosen, extra)
+    drain = assemble.drain(chosen, found)
+    cost = assemble.cost(chosen)
+    pools = assemble.pools(chosen)
+    plan = Plan(
+        instance=instance.name,
+        instance_sha256=instance.sha256(),
+        instance_document=instance.document(),
+        status=_status(ranked),
+        objective=_objective(instance, ranked, chosen, cost),
+        solve_seconds=time.perf_counter() - began,
+        scheme=_scheme([pool.scheme for pool in pools]),
+        throughput=chosen.settled.throughput,
+        pools=pools,
+        handoffs=assemble.handoffs(chosen, found[1] if found else []),
+        workloads=assemble.workloads(chosen),
+        resources=assemble.resources(chosen, drain),
+        drain=drain,
+        cost=cost,
+        traffic=assemble.traffic(chosen),
+        alternatives=rows,
+        marginal=steps,
+        conflicts=[],
+        relaxations=[],
+        assumptions=assumptions(instance),
+        warnings=[],
+        verified=True,
+    )
+    plan = plan.model_copy(update={"warnings": warnings(instance, plan)})
+    if violations := verify(plan, instance):
+        raise Unverified("the plan does not pass its own verifier: " + "; ".join(violations[:5]))
+    return plan
+
+
+def _status(ranked: Ranked) -> Status:
+    return "optimal" if ranked.status == "optimal" else "feasible"
+
+
+def _scheme(names: Sequence[str]) -> str:
+    return names[0] if len(set(names)) == 1 else "mixed"
+
+
+def _best(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
+    """The best plan; where schemes may not stand side by side, the best of each scheme alone."""
+    if data.instance.schemes.mix:
+        return _solved(data, limits)
+    tried = [_solved(data.only([scheme]), limits) for scheme in data.schemes]
+    order = master.goals(master.build(data, promises=False))
+    best: tuple[Ranked, Chosen | None] | None = None
+    for one in tried:
+        if one[1] is not None and (best is None or better(one[0], best[0], order)):
+            best = one
+    if best is None:
+        stopped = [ranked for ranked, _ in tried if ranked.status != "infeasible"]
+        return (stopped or [tried[0][0]])[0], None
+    unsure = any(ranked.status not in ("optimal", "infeasible") for ranked, _ in tried)
+    if unsure:
+        ranked, chosen = best
+        return Ranked("feasible", ranked.counts, ranked.value, None, ranked.stages), chosen
+    return best
+
+
+def _solved(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
+    problem = master.build(data)
+    ranked = rank(problem, master.goals(problem), limits)
+    if not ranked.found:
+        return ranked, None
+    return ranked, Chosen(data, ranked.counts, settle.capacity(data, ranked.counts))
+
+
+def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:
+    """The schemes that were not chosen, each alone."""
+    used = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
+    left = data.only([name for name in data.schemes if used != {name}])
+    return [found.row for found in alternatives(left, limits)]
+
+
+def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -> ObjectiveValue:
+    name = instance.objective
+    currency = instance.billing.currency
+    cards = float(sum(chosen.counts[i] * c.cards for i, c in chosen.used))
+    value, unit = {
+        "effective_cost": (cost.per_1000_requests, f"{currency}/1000 requests"),
+        "cost": (cost.per_hour, f"{currency}/h"),
+        "throughput": (chosen.settled.throughput, "requests/s"),
+        "gpus": (cards, "cards"),
+    }[name]
+    if value is None:
+        raise Unverified("a cost objective without prices")
+    if ranked.value is None:  # every plan costs the same
+        bound: float | None = value
+    elif ranked.bound is None:
+        bound = None
+    else:  # the bound in the unit of the value; the last digits of the value are the exact ones
+        bound = value * ranked.bound / ranked.value if ranked.value else value
+        bound = max(bound, value) if name == "throughput" else min(bound, value)
+    return ObjectiveValue(
+        name=name, value=value, bound=bound, gap=None if bound is None else gap(value, bound), unit=unit
+    )
+
+
+def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float) -> Plan:
+    """Infeasible, with what conflicts and what would help; or stopped before anything was known."""
+    infeasible = ranked.status == "infeasible"
+    limits = Limits(seconds=10.0)
+    rows = [found.row for found in alternatives(data, limits)] if infeasible else []
+    conflicts, relaxations = reasons(data.only(instance.schemes.allow), rows, limits) if infeasible else ([], [])
+    drain: Drain | None = None
+    return Plan(
+        instance=instance.name,
+        instance_sha256=instance.sha256(),
+        instance_document=instance.document(),
+        status="infeasible" if infeasible else "stopped",
+        objective=ObjectiveValue(name=instance.objective, value=None, bound=None, gap=None, unit=""),
+        solve_seconds=time.perf_counter() - began,
+        scheme=None,
+        throughput=None,
+        pools=[],
+        handoffs=[],
+        workloads={},
+        resources=[],
+        drain=drain,
+        cost=Cost(
+            per_hour=None,
+            per_1000_requests=None,
+            per_1000_at_capacity=None,
+            per_million_output_tokens=None,
+            per_million_total_tokens=None,
+            currency=instance.billing.currency,
+        ),
+        traffic=[],
+        alternatives=rows,
+        marginal=[],
+        conflicts=conflicts,
+        relaxations=relaxations,
+        assumptions=assumptions(instance),
+        warnings=[],
+        verified=False,
+    )
