@@ -91,7 +91,7 @@ class Link(Described):
     """Anything that carries bytes between places; everything that shares it adds up."""
 
     connects: Annotated[list[str], Field(min_length=1)]
-    """Groups and other links it joins."""
+    """Groups and other links it joins; a store on it may be named too."""
     bandwidth: PositiveBytesPerSecond
     """Of one port in one direction; of the whole channel when `duplex: shared`."""
     duplex: Duplex = "per-direction"

@@ -37,7 +37,7 @@ KEYS: dict[str, frozenset[str]] = {
 
 WORDS: dict[str, frozenset[str]] = {
     "schemes.allow": frozenset({"hybrid", "attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
-    "limits.pools": frozenset({"attention", "ffn", "expert", "encode", *()}),
+    "limits.pools": frozenset({"attention", "ffn", "expert", "encode"}),
     "objective": frozenset({"headroom", "power"}),
 }
 """Place -> words that are known there."""
@@ -47,9 +47,9 @@ def key_is_later(parent: tuple[str | int, ...], key: str) -> bool:
     """Whether ``key`` under ``parent`` is known but not built yet."""
     for pattern, keys in KEYS.items():
         parts = pattern.split(".") if pattern else []
-        if key in keys and len(parts) == len(parent):
-            if all(want in ("*", have) for want, have in zip(parts, parent, strict=True)):
-                return True
+        same = len(parts) == len(parent) and all(a in ("*", b) for a, b in zip(parts, parent, strict=True))
+        if same and key in keys:
+            return True
     return False
 
 

@@ -16,7 +16,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     hardware = _map(data.get("hardware"))
     groups, links = _map(hardware.get("groups")), _map(hardware.get("links"))
     yield from _names(data, groups, links, _map(hardware.get("stores")))
-    yield from _links(groups, links)
+    yield from _links(groups, links, _map(hardware.get("stores")))
     for name, store in _entries(hardware.get("stores")):
         yield from _known(store, "on", links, ("hardware", "stores", name), "link", "hardware.links")
     for name, workload in _entries(data.get("workloads")):
@@ -74,12 +74,13 @@ def _names(
                 yield _problem((*path, name), "not a usable name", name, accepted)
 
 
-def _links(groups: dict[str, Any], links: dict[str, Any]) -> Iterator[Problem]:
+def _links(groups: dict[str, Any], links: dict[str, Any], stores: dict[str, Any]) -> Iterator[Problem]:
     for name, link in _entries(links):
         connects = link.get("connects")
         if not isinstance(connects, list):
             continue
-        known = {**groups, **{other: None for other in links if other != name}}
+        mine = [store for store, entry in _entries(stores) if entry.get("on") == name]
+        known = {**groups, **{other: None for other in links if other != name}, **dict.fromkeys(mine)}
         for index, place in enumerate(connects):
             path: Path = ("hardware", "links", name, "connects", index)
             if not isinstance(place, str):
@@ -88,7 +89,7 @@ def _links(groups: dict[str, Any], links: dict[str, Any]) -> Iterator[Problem]:
                 yield _problem(path, "named twice", place, "each place once")
             elif place not in known:
                 guess = nearest(place, known)
-                message = "no group or other link of this name" + (f"; {guess}" if guess else "")
+                message = "no group, other link, or store on this link has this name" + (f"; {guess}" if guess else "")
                 yield _problem(path, message, place, "one of " + ", ".join(known))
 
 

@@ -4,21 +4,24 @@ Linear programs go to GLOP. Programs with whole numbers go to SCIP: on chapter-s
 time of HiGHS through MathOpt, and CP-SAT rounds continuous columns (docs/benchmarks.md).
 """
 
+import contextlib
 import datetime
-import threading
+import os
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ortools.math_opt.python import mathopt
-from ortools.util.python.solve_interrupter import SolveInterrupter
 
 from solver.milp.model import Model, Row, Term
 
 Status = Literal["optimal", "feasible", "infeasible", "stopped"]
 PROOF = 1e-6
 """Relative gap within which a value counts as proven."""
+QUICK = 2.0
+"""Seconds of a first run for a full proof, before the gap that the user accepts counts."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +43,11 @@ class Stop:
     """A request to stop, from another thread or a signal handler."""
 
     def __init__(self) -> None:
-        self._interrupter = SolveInterrupter()
         self.asked = False
 
     def ask(self) -> None:
         """Stop the run in progress and those to come."""
         self.asked = True
-        self._interrupter.interrupt()
-
-    @property
-    def interrupter(self) -> SolveInterrupter:
-        """What OR-Tools listens to."""
-        return self._interrupter
 
 
 @dataclass
@@ -63,6 +59,8 @@ class Limits:
     seed: int | None = None
     stop: Stop | None = None
     started: float = 0.0
+    progress: str = "preparing"
+    """What is being done, in words, for whoever watches."""
 
     def start(self) -> None:
         """Begin to count."""
@@ -110,16 +108,18 @@ class Session:
         self._model.objective.is_maximize = maximise
         for column, coefficient in _summed(terms).items():
             self._model.objective.set_linear_coefficient(self._variables[column], coefficient)
-        quick = min(limits.left, max(2.0, 0.1 * limits.seconds))
-        outcome = self._run(limits, quick if self._whole else limits.left, 0.0, hint)
-        if outcome.status == "optimal" or outcome.status == "infeasible" or not self._whole:
+        if not self._whole:
+            return self._run(limits, limits.left, 0.0, ())
+        outcome = self._run(limits, min(limits.left, QUICK), 0.0, hint)
+        if outcome.status in ("optimal", "infeasible") or limits.left <= 0.0:
             return outcome
-        if (outcome.found and _gap(outcome) <= limits.gap) or limits.left <= 0.0:
+        if outcome.found and _gap(outcome) <= limits.gap:
             return outcome
-        again = self._run(limits, limits.left, limits.gap, outcome.values or hint)
+        with _silenced():
+            again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
         return again if again.status != "stopped" else outcome
 
-    def _run(self, limits: Limits, seconds: float, gap: float, hint: Sequence[float]) -> Outcome:
+    def _run(self, limits: Limits, seconds: float, gap: float, hint: Sequence[float], watched: bool = False) -> Outcome:
         if limits.stop is not None and limits.stop.asked:
             return Outcome("stopped", None, None, ())
         parameters = mathopt.SolveParameters(
@@ -132,9 +132,15 @@ class Session:
         settings = mathopt.ModelSolveParameters()
         if hint and self._whole:
             settings.solution_hints.append(mathopt.SolutionHint(dict(zip(self._variables, hint, strict=True)), {}))
-        kind = mathopt.SolverType.GSCIP if self._whole else mathopt.SolverType.GLOP
-        interrupter = limits.stop.interrupter if limits.stop is not None else None
-        result = mathopt.solve(self._model, kind, params=parameters, model_params=settings, interrupter=interrupter)
+        events = {mathopt.Event.MIP_NODE, mathopt.Event.MIP_SOLUTION} if watched else set()
+        result = mathopt.solve(
+            self._model,
+            mathopt.SolverType.GSCIP if self._whole else mathopt.SolverType.GLOP,
+            params=parameters,
+            model_params=settings,
+            callback_reg=mathopt.CallbackRegistration(events=events) if watched else None,
+            cb=_watch(limits) if watched else None,
+        )
         return self._outcome(result)
 
     def _outcome(self, result: mathopt.SolveResult) -> Outcome:
@@ -149,6 +155,33 @@ class Session:
         if not self._whole:
             return Outcome("optimal" if optimal else "feasible", found.value, found.value, values)
         return Outcome("optimal" if _gap(found) <= PROOF else "feasible", found.value, found.bound, values)
+
+
+def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackResult]:
+    """Tells how a long run stands, and ends it when asked to."""
+    goal = limits.progress
+
+    def look(data: mathopt.CallbackData) -> mathopt.CallbackResult:
+        found, bound = data.mip_stats.primal_bound, data.mip_stats.dual_bound
+        if found is not None and bound is not None:
+            limits.progress = f"{goal}: best {found:.6g}, bound {bound:.6g}, gap {gap(found, bound):.2%}"
+        return mathopt.CallbackResult(terminate=limits.stop is not None and limits.stop.asked)
+
+    return look
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Standard error closed meanwhile: SCIP prints an error of no consequence whenever a run is watched."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _summed(terms: Sequence[Term]) -> dict[int, float]:
@@ -167,13 +200,3 @@ def gap(value: float | None, bound: float | None) -> float:
     if value is None or bound is None:
         return float("inf")
     return abs(value - bound) / max(abs(value), 1e-9)
-
-
-def in_thread(work: "threading.Thread", stop: Stop) -> None:
-    """Run ``work`` to its end while Ctrl-C asks it to stop instead of tearing it down."""
-    work.start()
-    while work.is_alive():
-        try:
-            work.join(0.2)
-        except KeyboardInterrupt:
-            stop.ask()

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 
+from models.instance import Instance
 from models.plan import Row, Status
 from solver import assemble, settle
 from solver.assemble import Chosen
 from solver.backend import Limits
-from solver.data import Data
+from solver.data import Data, gather
 from solver.formulas import cost as money
 from solver.milp import master
 from solver.optimise import rank
+from solver.reachable import require_paths
 
 TIES = 1e-6
 """Relative difference below which two throughputs are the same."""
@@ -21,6 +23,13 @@ class Alternative:
 
     row: Row
     chosen: Chosen | None
+
+
+def compare(instance: Instance, limits: Limits) -> list[Row]:
+    """The row of every scheme. Raises BadInput as solve does."""
+    data = gather(instance)
+    require_paths(data)
+    return [found.row for found in alternatives(data, limits)]
 
 
 def alternatives(data: Data, limits: Limits) -> list[Alternative]:

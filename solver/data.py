@@ -43,6 +43,10 @@ class Data:
         """The same without dominated candidates."""
         return replace(self, candidates=tuple(making.prune(self.candidates, bool(self.instance.limits.pools))))
 
+    def pruned_by_batch(self) -> "Data":
+        """The same with the best batch of each kind of unit; schemes are not compared."""
+        return replace(self, candidates=tuple(making.prune(self.candidates, keep_schemes=True)))
+
 
 def gather(instance: Instance, topology: Topology | None = None) -> Data:
     """Candidates and routes of every scheme there is, allowed or not, in the order of preference."""

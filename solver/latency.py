@@ -1,6 +1,6 @@
 """First-token time and time per token of a unit, at its load and full; no queueing is counted.
 
-A unit that is full holds its whole batch; one that receives less holds what Little's law says, and its steps are shorter.
+A full unit holds its whole batch; one that receives less holds what Little's law says, and its steps are shorter.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def at(
 
 
 def full(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, unit_seconds: float) -> Latency:
-    """Times on a unit kept full of this workload; ``unit_seconds`` is what one request takes of its busiest resource."""
+    """Times on a unit kept full of this workload; ``unit_seconds`` is a request's need of its busiest resource."""
     prefill = physics.workload_prefill(shape, gpu, workload)
     if kind.stage == "prefill" or workload.output == 1:
         return Latency(None if kind.stage == "decode" else prefill.seconds, None)

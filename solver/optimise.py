@@ -39,6 +39,7 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
         if not goal.terms:  # nothing to choose: the goal is the same for every plan
             stages.append((goal.name, 0.0))
             continue
+        limits.progress = f"goal {goal.name}" + _standing(stages, first)
         outcome = session.solve(goal.terms, goal.maximise, limits, last.values if last else ())
         if outcome.status == "infeasible" and last is None:
             return Ranked("infeasible", (), None, None, ())
@@ -57,6 +58,12 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
     status = "optimal" if proven else "feasible"
     constant = not goals[0].terms
     return Ranked(status, counts, None if constant else first.value, None if constant else first.bound, tuple(stages))
+
+
+def _standing(stages: Sequence[tuple[str, float]], first: Outcome | None) -> str:
+    if not stages or first is None or first.value is None:
+        return ""
+    return f"; {stages[0][0]} {first.value:.6g}, bound {first.bound:.6g}, gap {gap(first.value, first.bound):.2g}"
 
 
 def _keep(goal: Goal, value: float) -> Row:

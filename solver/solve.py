@@ -21,7 +21,7 @@ from solver.reachable import require_paths
 from solver.verify import verify
 
 
-class Unverified(InferplanError):
+class UnverifiedError(InferplanError):
     """A plan that its own verifier refuses: a defect of the program; the plan is never shown."""
 
 
@@ -39,7 +39,7 @@ class Options:
 def solve(instance: Instance, options: Options | None = None) -> Plan:
     """The plan for ``instance``: optimal, feasible, infeasible or stopped; verified in the first two cases.
 
-    Raises BadInput where places that must exchange state are not connected, Unverified on a defect of ours.
+    Raises BadInput where places that must exchange state are not connected, UnverifiedError on a defect of ours.
     """
     options = options or Options()
     options.limits.start()
@@ -85,7 +85,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     )
     plan = plan.model_copy(update={"warnings": warnings(instance, plan)})
     if violations := verify(plan, instance):
-        raise Unverified("the plan does not pass its own verifier: " + "; ".join(violations[:5]))
+        raise UnverifiedError("the plan does not pass its own verifier: " + "; ".join(violations[:5]))
     return plan
 
 
@@ -143,7 +143,7 @@ def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -
         "gpus": (cards, "cards"),
     }[name]
     if value is None:
-        raise Unverified("a cost objective without prices")
+        raise UnverifiedError("a cost objective without prices")
     if ranked.value is None:  # every plan costs the same
         bound: float | None = value
     elif ranked.bound is None:

@@ -64,7 +64,7 @@ def device(instance: Instance, group: str, shape: Shape) -> Device:
 
 
 def buffers(kind: Kind, shape: Shape, workload: Workload) -> float:
-    """Bytes beside the resident batch: two states on prefill, a receive buffer on decode, one state in a chunked unit."""
+    """Bytes beside the batch: two states on prefill, a receive buffer on decode, one state in a chunked unit."""
     one = physics.input_state(shape, workload.admitted)
     if kind.stage == "prefill":
         return memory.double_buffer_bytes(one)

@@ -1,1 +1,1 @@
-"""The physics: floats in, floats out, SI units. Source: "Distributed Inference", chapter 9, and exact accounting in docs."""
+"""The physics: floats in, floats out, SI units. Source: "Distributed Inference", chapter 9."""

@@ -9,7 +9,7 @@ def qualifying_rate(completed: float, share: float) -> float:
 
 
 def cost_per_request(money_per_second: float, qualifying: float) -> float:
-    r"""$C_{effective}$ = total cost / qualifying requests, per request. Money/s over requests/s; infinite if none qualify."""
+    r"""$C_{effective}$ = total cost / qualifying requests, per request, from money/s and requests/s."""
     return money_per_second / qualifying if qualifying > 0 else math.inf
 
 

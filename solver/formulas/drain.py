@@ -12,7 +12,7 @@ def startup_backlog(arrival: float, startup: float) -> float:
 
 
 def drained_at(arrival: float, service: float, startup: float) -> float:
-    r"""Second at which the backlog is gone: $T_s + \lambda T_s/(\mu - \lambda)$; infinite unless $\mu > \lambda$. 9.6.1."""
+    r"""Second at which the backlog is gone: $T_s + \lambda T_s/(\mu - \lambda)$; infinite unless $\mu > \lambda$."""
     if service <= arrival:
         return math.inf if arrival * startup > 0 else startup
     return startup + startup_backlog(arrival, startup) / (service - arrival)

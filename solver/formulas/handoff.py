@@ -29,7 +29,7 @@ def link_backlog_growth(rate: float, payload: float, bandwidth: float) -> float:
 
 
 def pooled_payload(payload: float, reuses: float = 0.0) -> float:
-    r"""Bytes on the channel of a pooled handoff: write, read, one read more for each reuse: $(2 + k) V$. Section 9.7.1."""
+    r"""Bytes on the channel of a pooled handoff: write, read, one more read a reuse: $(2 + k) V$. Section 9.7.1."""
     return (2.0 + reuses) * payload
 
 

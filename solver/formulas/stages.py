@@ -12,6 +12,11 @@ def effective_peak(peak: float, efficiency: float) -> float:
     return peak * efficiency
 
 
+def efficiency_between(batch: float, low: float, low_share: float, high: float, high_share: float) -> float:
+    r"""Efficiency at ``batch`` on the straight line between two measured batches. Source: section 9.2.3 (49 % at 32)."""
+    return low_share + (batch - low) / (high - low) * (high_share - low_share)
+
+
 def compute_seconds(flops: float, effective_flops: float) -> float:
     r"""$F / C$. Units: s."""
     return flops / effective_flops
@@ -28,7 +33,7 @@ def roofline_seconds(compute: float, memory: float) -> float:
 
 
 def decode_occupation(calls: float, step: float, batch: float) -> float:
-    r"""Unit-seconds of a request's decode calls when ``batch`` requests share each step: $(G-1)\,t/B$. Section 9.2.3."""
+    r"""Unit-seconds of a request's decode calls when ``batch`` requests share a step: $(G-1)\,t/B$. Section 9.2.3."""
     return calls * step / batch
 
 
@@ -88,8 +93,8 @@ def separated_rate(prefill_pool: float, decode_pool: float, link: float) -> floa
 def step_seconds_at_load(fixed: float, load: float, first: float, full: float) -> float:
     r"""Step time of a decode unit whose occupancy follows its load.
 
-    A step of $b$ requests takes $t = t_0 + b\,t_1$ and Little's law gives $b = r (G-1) t$, so $t = t_0/(1 - r (G-1) t_1)$ with
-    ``load`` = $r (G-1) t_1$; never less than a step of one request nor more than a full one. Units: s.
+    A step of $b$ requests takes $t = t_0 + b\,t_1$ and Little's law gives $b = r (G-1) t$, so
+    $t = t_0/(1 - r (G-1) t_1)$ with ``load`` = $r (G-1) t_1$; never less than a step of one request nor more than a full one. Units: s.
     """
     if load >= 1.0:
         return full

@@ -69,7 +69,7 @@ def serve(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> I
 def handoff(data: Data, flows: Flows) -> Iterator[Row]:
     r"""What leaves prefill at a place crosses a route, and what arrives is decoded there.
 
-    $\sum_{c \in prefill(p)} x_{w,c} = \sum_{r: p \to q} f_r$ and $\sum_{c \in decode(q)} x_{w,c} = \sum_{r: p \to q} f_r$.
+    $\sum_{c \in prefill(p)} x_{w,c} = \sum_{r: p \to q} f_r = \sum_{c \in decode(q)} x_{w,c}$, for each p and each q.
     Workloads of one output token end with prefill and have no routes.
     """
     for workload, described in data.instance.workloads.items():

@@ -1,6 +1,6 @@
 r"""The master problem: counts $n_c$, flows, and the goals that rank plans.
 
-Throughput $\mu$ is the largest multiple of the stated mix: each workload completes $\mu \lambda_w / \lambda$ requests/s.
+Throughput $\mu$ is the largest multiple of the stated mix: workload w completes $\mu \lambda_w / \lambda$ requests/s.
 """
 
 from collections.abc import Sequence

@@ -27,7 +27,9 @@ class Legs(Protocol):
 
     def __call__(
         self, topology: Topology, stores: dict[str, Store], source: str, target: str, payload: float
-    ) -> Iterator[Leg]: ...
+    ) -> Iterator[Leg]:
+        """Every way there is."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,60 @@
+"""The startup backlog over time, as a small picture in text."""
+
+import itertools
+from collections.abc import Iterator
+
+from models.instance import Instance
+from models.plan import Plan
+
+WIDTH, HEIGHT = 48, 4
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def curve(plan: Plan, instance: Instance) -> list[tuple[float, float]]:
+    """Corners of the backlog: second, requests waiting."""
+    drain = plan.drain
+    if drain is None or not drain.phases:
+        return []
+    decodes = {pool.name for pool in plan.pools if pool.stage == "decode"}
+    points, waiting, at = [(0.0, 0.0)], 0.0, 0.0
+    for phase in drain.phases:
+        waiting += instance.rate * (phase.start_s - at)
+        points.append((phase.start_s, waiting))
+        served = sum(sum(rates.values()) for name, rates in phase.pools.items() if name not in decodes)
+        waiting += (instance.rate - served) * (phase.end_s - phase.start_s)
+        at = phase.end_s
+        points.append((at, max(0.0, waiting)))
+    return points
+
+
+def backlog(plan: Plan, instance: Instance) -> Iterator[str]:
+    """The curve with its peak, and when it is gone; nothing when there is no backlog."""
+    points = curve(plan, instance)
+    drain = plan.drain
+    if drain is None or drain.drained_s is None or not points:
+        return
+    end = max(drain.deadline_s or 0.0, drain.drained_s)
+    peak = max(height for _, height in points)
+    if peak <= 0 or end <= 0:
+        return
+    heights = [_at(points, end * (i + 0.5) / WIDTH) / peak * HEIGHT for i in range(WIDTH)]
+    for row in range(HEIGHT, 0, -1):
+        cells = "".join(BLOCKS[min(8, max(0, round(8 * (height - row + 1))))] for height in heights)
+        label = {HEIGHT: f"{peak:,.0f}", 1: "0"}.get(row, "")
+        title = {HEIGHT: "BACKLOG", HEIGHT - 1: "requests"}.get(row, "")
+        yield f" {title:<9}{label:>6} |{cells}|"
+    yield f"{'':18}0{f'{end:.0f} s':>{WIDTH - 1}}"
+    parts = [f"ready in second {drain.ready_s:.0f}", f"gone in second {drain.drained_s:.1f}"]
+    if drain.deadline_s is not None:
+        parts.append(f"deadline {drain.deadline_s:.4g} s")
+    if drain.required_rate is not None and plan.throughput:
+        spare = plan.throughput / drain.required_rate - 1.0
+        parts.append(f"{drain.required_rate:.2f} req/s would do: {100.0 * spare:.0f} % margin")
+    yield " " * 17 + ", ".join(parts)
+
+
+def _at(points: list[tuple[float, float]], time: float) -> float:
+    for (t0, y0), (t1, y1) in itertools.pairwise(points):
+        if t0 <= time <= t1 and t1 > t0:
+            return y0 + (y1 - y0) * (time - t0) / (t1 - t0)
+    return 0.0

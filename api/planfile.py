@@ -1,0 +1,36 @@
+"""Plans read back from JSON files, with problems told as for instances."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from models.errors import BadInput, Problem, path_text, shown
+from models.plan import Plan
+
+LARGEST = 64 * 2**20
+"""Bytes of a plan file that are read at most."""
+
+
+def read(path: Path) -> Plan:
+    """The plan in ``path``. Raises BadInput."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadInput([Problem(str(path), "larger than 64 MiB", None, "a plan written by --out or --json")])
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput([Problem("PLAN.json", f"cannot be read: {error.strerror}", str(path))]) from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput([Problem("PLAN.json", f"is not JSON: {error}", str(path))]) from None
+    if not isinstance(document, dict) or document.get("schema") != 1:
+        schema = document.get("schema") if isinstance(document, dict) else document
+        raise BadInput([Problem("schema", "not a plan of this version", shown(schema), "1")])
+    try:
+        return Plan.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        problems = [
+            Problem(path_text(detail["loc"]), detail["msg"], shown(detail.get("input")))
+            for detail in error.errors(include_url=False)
+        ]
+        raise BadInput(problems) from None

@@ -1,0 +1,196 @@
+"""The first screen: what runs where, how much it serves, what binds, why nothing else, what next."""
+
+from collections.abc import Callable, Iterator
+
+from api import words
+from api.backlog import backlog
+from models.instance import Instance
+from models.plan import Plan, Pool, Row
+from solver.schemes import BY_NAME
+
+
+def render(plan: Plan, instance: Instance) -> str:
+    """The plan as text of about one screen."""
+    lines = list(_title(plan, instance))
+    parts: tuple[Callable[[Plan, Instance], Iterator[str]], ...]
+    if plan.pools:
+        parts = (_sentence, _pools, _times, backlog, _why_not, _next, _warnings, _assumed)
+    else:
+        parts = (_no_plan, _why_not, _warnings, _assumed)
+    for part in parts:
+        block = list(part(plan, instance))
+        if block:
+            lines.extend(["", *block])
+    return "\n".join(lines)
+
+
+def _title(plan: Plan, instance: Instance) -> Iterator[str]:
+    gpus = sum(group.cards for group in instance.hardware.groups.values())
+    what = (
+        f"{plan.instance}: {words.plural(gpus, 'GPU')} in {words.plural(len(instance.hardware.groups), 'group')}, "
+        f"{words.plural(len(instance.workloads), 'workload')}"
+    )
+    state = plan.status.upper()
+    if plan.pools:
+        gap = plan.objective.gap
+        state += "  gap unknown" if gap is None else f"  gap {words.number(100.0 * gap)} %"
+        state += "  verified" if plan.verified else ""
+    yield f"{what:<62} {state}  {plan.solve_seconds:.2f} s"
+
+
+def _sentence(plan: Plan, instance: Instance) -> Iterator[str]:
+    yield from words.wrap(f"Run {_what_runs(plan, instance)}.")
+    needed = ""
+    if plan.drain and plan.drain.drained_s is not None:
+        deadline = f" of {plan.drain.deadline_s:.4g}" if plan.drain.deadline_s is not None else ""
+        needed = f"; startup backlog gone in second {plan.drain.drained_s:.0f}{deadline}"
+    yield f"  {words.rate(instance.rate)} requests/s served of {words.rate(plan.throughput)} possible{needed}."
+    cost = plan.cost
+    if cost.per_1000_requests is not None:
+        gpus = sum(group.cards for group in instance.hardware.groups.values())
+        used = sum(pool.cards for pool in plan.pools)
+        paid = f"all {gpus} GPUs paid" if instance.billing.pay == "reserved" else f"{used} of {gpus} GPUs paid"
+        money = cost.currency + ("s" if cost.currency == "credit" else "")
+        yield (
+            f"  {cost.per_1000_requests:.4g} {money} per 1000 qualifying requests "
+            f"({cost.per_hour:,.2f} {money}/h, {paid})."
+            if cost.per_1000_requests >= 100
+            else f"  {cost.per_1000_requests:.2f} {money} per 1000 qualifying requests "
+            f"({cost.per_hour:,.2f} {money}/h, {paid})."
+        )
+
+
+def _what_runs(plan: Plan, instance: Instance) -> str:
+    parts = []
+    for scheme in dict.fromkeys(pool.scheme for pool in plan.pools):
+        stages = []
+        mine = [pool for pool in plan.pools if pool.scheme == scheme]
+        for stage in dict.fromkeys(pool.stage for pool in mine):
+            cards = " and ".join(_cards(pool, instance) for pool in mine if pool.stage == stage)
+            stages.append(cards if stage == "both" else f"{stage} on {cards}")
+        parts.append(f"{' and '.join(stages)}, {BY_NAME[scheme].sentence} ({scheme})")
+    return "; beside it ".join(parts)
+
+
+def _cards(pool: Pool, instance: Instance) -> str:
+    return f"{pool.cards:,} x {instance.hardware.groups[pool.group].accelerator.name}"
+
+
+def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
+    binding = {row.name for row in plan.resources if row.binding}
+    rows = [["POOL", "GPUs", "BUILT AS", "MEMORY PER GPU", "BUSY", "CAPACITY"]]
+    several = len(instance.models) > 1
+    for pool in plan.pools:
+        memory = pool.memory
+        used = (memory.capacity - memory.free) / words.GIB
+        binds = any(name.startswith(f"capacity[{pool.name},") for name in binding)
+        batch = f", batch {pool.batch}" if pool.batch else ""
+        rows.append(
+            [
+                (pool.stage if pool.stage != "both" else pool.scheme) + (f" {pool.model}" if several else ""),
+                f"{pool.cards:,} x {pool.group}",
+                f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp}){batch}",
+                f"{used:.1f} of {memory.capacity / words.GIB:.1f} GiB",
+                words.percent(pool.utilisation),
+                f"{words.rate(pool.capacity)} req/s" + ("  <- binds" if binds else ""),
+            ]
+        )
+    rows.extend(_links(plan, binding))
+    yield from words.table(rows)
+
+
+def _links(plan: Plan, binding: set[str]) -> Iterator[list[str]]:
+    for row in plan.traffic:
+        if row.bytes_per_s <= 0:
+            continue
+        load = f"{words.gigabytes_per_second(row.bytes_per_s)} of {words.gigabytes_per_second(row.capacity)} GB/s"
+        served = sum(result.served for result in plan.workloads.values())
+        per = f"{words.gibibytes(row.bytes_per_s / served)} a request"
+        most = f"{words.rate(served / row.utilisation)} req/s"
+        binds = "  <- binds" if f"link[{row.link}]" in binding else ""
+        yield [f"link {row.link}", "", per, load, words.percent(row.utilisation), most + binds]
+
+
+def _times(plan: Plan, instance: Instance) -> Iterator[str]:
+    rows = [["WORKLOAD", "req/s", "FIRST TOKEN", "at capacity", "PER TOKEN", "at capacity"]]
+    for name, result in plan.workloads.items():
+        rows.append(
+            [
+                name,
+                words.rate(result.served),
+                words.seconds(result.ttft_s.at_load),
+                words.seconds(result.ttft_s.at_capacity),
+                words.seconds(result.tpot_s.at_load),
+                words.seconds(result.tpot_s.at_capacity),
+            ]
+        )
+    yield from words.table(rows)
+    waits = sorted({handoff.seconds for handoff in plan.handoffs})
+    if waits:
+        yield f" first token includes {words.seconds(waits[-1])} of handoff; no queueing is counted"
+    else:
+        yield " no queueing is counted"
+
+
+def _why_not(plan: Plan, _: Instance) -> Iterator[str]:
+    if not plan.alternatives:
+        return
+    rows = [["WHY NOT", "req/s", "drained", "cost/1000 at capacity", ""]]
+    for row in plan.alternatives:
+        known = row.throughput is not None
+        gone = "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
+        cost = "-" if row.cost_per_1000_at_capacity is None else f"{row.cost_per_1000_at_capacity:.2f}"
+        name = row.scheme + (" (not allowed)" if row.excluded else "")
+        rows.append([name, words.rate(row.throughput), gone if known else "-", cost, _because(row, plan)])
+    yield from words.table(rows, right=frozenset({1}))
+
+
+def _because(row: Row, plan: Plan) -> str:
+    if row.reason is not None:
+        return row.reason
+    if plan.throughput is None or row.throughput is None:
+        return ""
+    if row.throughput > plan.throughput * (1.0 + 1e-6):
+        return "would serve more" if row.excluded else "serves more, at a worse objective"
+    if row.throughput < plan.throughput * (1.0 - 1e-6):
+        return f"keeps every promise, with {plan.throughput - row.throughput:.3g} req/s less"
+    more = (row.payload_bytes_per_request or 0.0) - _payload(plan)
+    return "ties" + (f"; moves {words.gibibytes(more)} more a request" if more > 0 else "")
+
+
+def _payload(plan: Plan) -> float:
+    served = sum(result.served for result in plan.workloads.values())
+    moved = sum(
+        handoff.rate.at_load * handoff.bytes_per_request * (2 if handoff.store else 1) for handoff in plan.handoffs
+    )
+    return moved / served if served else 0.0
+
+
+def _next(plan: Plan, _: Instance) -> Iterator[str]:
+    if plan.marginal:
+        yield " WHAT NEXT"
+        for row in plan.marginal:
+            yield f"   {row.text}"
+
+
+def _warnings(plan: Plan, _: Instance) -> Iterator[str]:
+    for text in plan.warnings:
+        yield from words.wrap(f"note: {text}", indent=" ")
+
+
+def _assumed(plan: Plan, _: Instance) -> Iterator[str]:
+    first = plan.assumptions[0] if plan.assumptions else None
+    if first is not None:
+        yield f" ASSUMED    stage times: {first.value}"
+    yield " every number: --json    keep it: --out plan.json    check it: inferplan verify FILE plan.json"
+
+
+def _no_plan(plan: Plan, _: Instance) -> Iterator[str]:
+    if plan.status == "stopped":
+        yield "  Stopped before a plan was found; give it more time with --time-limit."
+        return
+    yield "  No plan keeps every limit; this is proven."
+    for conflict in plan.conflicts:
+        yield from words.wrap(f"In conflict: {', '.join(conflict.limits)}.")
+    for relaxation in plan.relaxations:
+        yield f"  Would help: {relaxation.text}."

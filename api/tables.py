@@ -1,0 +1,101 @@
+"""compare, check and catalog as text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api import words
+from models.plan import Row
+
+
+def compare(instance: str, rows: list[Row]) -> str:
+    """Every scheme side by side."""
+    table = [["SCHEME", "SPLIT", "GiB a request", "compute", "channel", "req/s", "drained", "cost/1000", "VERDICT"]]
+    for row in rows:
+        payload = None if row.payload_bytes_per_request is None else row.payload_bytes_per_request / words.GIB
+        gone = "-" if row.throughput is None else "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
+        table.append(
+            [
+                row.scheme + (" (not allowed)" if row.excluded else ""),
+                _split(row.split),
+                words.number(payload, 4),
+                words.rate(row.compute_capacity),
+                words.rate(row.channel_capacity) if row.channel_capacity else "-",
+                words.rate(row.throughput),
+                gone,
+                "-" if row.cost_per_1000_requests is None else f"{row.cost_per_1000_requests:.2f}",
+                row.reason or "keeps every limit",
+            ]
+        )
+    note = " each scheme alone, without the sustain and drain limits; cost at the arrivals it serves"
+    return "\n".join([f"{instance}: schemes compared", "", *words.table(table, frozenset({2, 3, 4, 5, 7})), "", note])
+
+
+def _split(split: Mapping[str, Mapping[str, int]]) -> str:
+    stages = []
+    for stage, groups in split.items():
+        used = " + ".join(f"{count} {group}" for group, count in groups.items() if count) or "none"
+        stages.append(used if stage == "both" else f"{stage[0].upper()}: {used}")
+    return ", ".join(stages)
+
+
+def check(found: Mapping[str, Any]) -> str:
+    """What was understood of an instance."""
+    lines = [f"{found['instance']}: valid", "", " TOPOLOGY"]
+    topology = found["topology"]
+    for group in topology["groups"]:
+        lines.append(
+            f"   {group['name']}: {words.plural(group['servers'], 'server')} x {group['per_server']} "
+            f"{group['accelerator']}, {group['usable_bytes'] / words.GIB:.1f} GiB usable each, "
+            f"ready after {group['startup_s']:.4g} s"
+        )
+    for link in topology["links"]:
+        lines.append(f"   link {link['name']}: {words.gigabytes_per_second(link['capacity'])} GB/s payload")
+    for store in topology["stores"]:
+        lines.append(f"   store {store['name']} on {store['on']}: {words.gibibytes(store['capacity'])}")
+    lines.extend(["", " STAGES (one unit)"])
+    rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "GPU-s a request", "req/s", "FROM"]]
+    for stage in found["stages"]:
+        if stage["reason"]:
+            rows.append([stage["workload"], stage["stage"], stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
+            continue
+        rows.append(
+            [
+                stage["workload"],
+                stage["stage"] if stage["stage"] != "both" else stage["schemes"][0],
+                stage["group"],
+                str(stage["batch"] or "-"),
+                words.seconds(stage["compute_s"]),
+                words.seconds(stage["memory_s"]),
+                words.number(stage["unit_seconds"], 4),
+                words.rate(stage["rate"]),
+                stage["provenance"],
+            ]
+        )
+    lines.extend(words.table(rows, indent="   "))
+    lines.extend(["", " ASSUMED"])
+    lines.extend(words.table([[a["name"], a["value"], a["provenance"]] for a in found["assumptions"]], indent="   "))
+    return "\n".join(lines)
+
+
+def catalog(kind: str | None, entries: list[dict[str, Any]], single: bool) -> str:
+    """Names by kind, or one entry with the source of each number."""
+    if single:
+        entry = entries[0]
+        sources = entry.get("sources", {})
+        rows = [
+            [key, _value(value), str(sources.get(key, entry.get("source", "") if key == "repository" else ""))]
+            for key, value in entry.items()
+            if key not in ("sources", "source", "kind_of_entry")
+        ]
+        return "\n".join(words.table(rows, indent=""))
+    lines = []
+    for name in dict.fromkeys(entry["kind_of_entry"] for entry in entries):
+        lines.append(name if kind is None else f"{name}:")
+        lines.extend(f"  {entry['name']}" for entry in entries if entry["kind_of_entry"] == name)
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_value(item)}" for key, item in value.items())
+    return str(value)

@@ -1,0 +1,115 @@
+"""What was understood of an instance: places, paths, and the stage rates that a plan would rest on."""
+
+from typing import Any
+
+from models.instance import Instance
+from solver import physics, units
+from solver.assumptions import assumptions
+from solver.candidates import Candidate
+from solver.data import Data, gather
+from solver.reachable import require_paths
+
+
+def check(instance: Instance) -> dict[str, Any]:
+    """Topology, stages and assumptions as plain data, SI units. Raises BadInput as solve does."""
+    data = gather(instance)
+    require_paths(data)
+    return {
+        "instance": instance.name,
+        "topology": _topology(data),
+        "stages": [*_stages(data), *_rejected(data)],
+        "assumptions": [assumption.model_dump() for assumption in assumptions(instance)],
+        "problems": [],
+    }
+
+
+def _topology(data: Data) -> dict[str, Any]:
+    hardware = data.instance.hardware
+    return {
+        "groups": [
+            {
+                "name": name,
+                "accelerator": group.accelerator.name,
+                "servers": group.servers,
+                "per_server": group.per_server,
+                "cards": group.cards,
+                "usable_bytes": group.accelerator.memory * group.usable,
+                "startup_s": data.instance.startup(name),
+            }
+            for name, group in hardware.groups.items()
+        ],
+        "links": [
+            {"name": channel.name, "link": channel.link, "capacity": channel.capacity}
+            for channel in data.topology.channels.values()
+        ],
+        "stores": [
+            {"name": name, "on": store.on, "capacity": store.capacity} for name, store in hardware.stores.items()
+        ],
+        "paths": [
+            {
+                "workload": route.workload,
+                "scheme": route.scheme,
+                "source": route.source,
+                "target": route.target,
+                "store": route.store,
+                "links": list(route.links),
+                "bytes": route.payload,
+                "seconds": route.seconds,
+            }
+            for route in data.routes
+        ],
+    }
+
+
+def _stages(data: Data) -> list[dict[str, Any]]:
+    return [
+        _stage(data.instance, candidate, name)
+        for candidate in data.pruned_by_batch().candidates
+        for name in candidate.demand
+    ]
+
+
+def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any]:
+    workload = instance.workloads[name]
+    shape = physics.shape_of(instance.models[candidate.model])
+    gpu = units.device(instance, candidate.group, shape)
+    batch = candidate.batches[name]
+    if candidate.stage == "decode":
+        work = physics.workload_decode(shape, gpu, workload).at(batch)
+    else:
+        work = physics.workload_prefill(shape, gpu, workload)
+    need = max(candidate.demand[name])
+    return {
+        "workload": name,
+        "stage": candidate.stage,
+        "schemes": list(candidate.schemes),
+        "group": candidate.group,
+        "batch": batch if candidate.stage != "prefill" else None,
+        "compute_s": work.compute,
+        "memory_s": work.memory,
+        "unit_seconds": need,
+        "rate": 1.0 / need,
+        "memory_bytes": candidate.memory.used,
+        "provenance": "roofline",
+        "reason": None,
+    }
+
+
+def _rejected(data: Data) -> list[dict[str, Any]]:
+    return [
+        {
+            "workload": rejected.workload,
+            "stage": rejected.stage,
+            "schemes": list(rejected.schemes),
+            "group": rejected.group,
+            "batch": None,
+            "compute_s": None,
+            "memory_s": None,
+            "unit_seconds": None,
+            "rate": None,
+            "memory_bytes": None,
+            "provenance": None,
+            "reason": rejected.reason,
+        }
+        for rejected in data.rejected
+    ]

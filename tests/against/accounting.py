@@ -1,0 +1,145 @@
+"""Unit-seconds and memory of one-GPU units, written again from the described hardware and models alone."""
+
+import math
+from dataclasses import dataclass
+
+from models.hardware import Group
+from models.instance import Instance
+from models.llm import Llm
+from models.workload import Workload
+
+BYTES = {"bf16": 2.0, "fp8": 1.0}
+RESOURCES = {"prefill": 1, "decode": 2, "replicas": 1, "chunked": 2}
+"""Kind of unit -> resources that it can fill independently."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One kind of unit on one group for one model, with what a request takes of it."""
+
+    kind: str
+    group: str
+    model: str
+    seconds: dict[str, tuple[float, ...]]
+    """Workload -> unit-seconds of each resource; only workloads that fit."""
+
+    @property
+    def stage(self) -> str:
+        return self.kind if self.kind in ("prefill", "decode") else "both"
+
+
+def kv_per_token(llm: Llm) -> float:
+    return 2.0 * llm.num_hidden_layers * llm.num_key_value_heads * llm.head_dim * BYTES[llm.kv]
+
+
+def payload(instance: Instance, workload: Workload) -> float:
+    """State of the whole input, handed from prefill to decode."""
+    return workload.input * kv_per_token(instance.models[workload.model])
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Parameters and weight bytes of a dense model."""
+
+    layer: float
+    head: float
+    kept: float
+    read: float
+
+    @staticmethod
+    def of(llm: Llm) -> "Weights":
+        h, f, n = llm.hidden_size, llm.intermediate_size, llm.num_hidden_layers
+        query, key = llm.num_attention_heads * llm.head_dim, llm.num_key_value_heads * llm.head_dim
+        layer = float(n * (2 * h * query + 2 * h * key + 3 * h * f))
+        head = float(h * llm.vocab_size)
+        norms = n * (2 * h + (2 * llm.head_dim if llm.qk_norm else 0)) + h
+        tables = 1 if llm.tie_word_embeddings else 2
+        matrices = BYTES[llm.weights] * layer
+        return Weights(layer, head, matrices + 2 * (tables * head + norms), matrices + 2 * (head + norms))
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of a request: prefill on compute and memory; a decode call likewise, weights apart."""
+
+    prefill_compute: float
+    prefill_memory: float
+    call_compute: float
+    call_memory: float
+    weights: float
+
+    @staticmethod
+    def of(instance: Instance, group: Group, workload: Workload) -> "Times":
+        llm = instance.models[workload.model]
+        weights = Weights.of(llm)
+        share = group.efficiency or instance.hardware.efficiency
+        peaks = group.accelerator.compute
+        other = peaks["bf16"] * share.compute
+        matrix = peaks.get(llm.weights, peaks["bf16"]) * share.compute
+        memory = group.accelerator.bandwidth * share.bandwidth
+        score = 4.0 * llm.num_hidden_layers * llm.num_attention_heads * llm.head_dim  # per query-key pair
+        cached = workload.cached
+        new = workload.input - cached
+        pairs = new * cached + new * (new + 1) / 2
+        seen = workload.input + (workload.output - 1) / 2 + 1
+        row = 2.0 * llm.hidden_size
+        return Times(
+            prefill_compute=2.0 * new * weights.layer / matrix + (score * pairs + 2.0 * weights.head) / other,
+            prefill_memory=(weights.read + row * new) / memory,
+            call_compute=2.0 * weights.layer / matrix + (score * seen + 2.0 * weights.head) / other,
+            call_memory=(row + seen * kv_per_token(llm)) / memory,
+            weights=weights.read / memory,
+        )
+
+
+def batch_of(instance: Instance, group: Group, kind: str, workload: Workload) -> int:
+    """Requests that share a decode step, 0 when the unit cannot serve the workload at all.
+
+    Larger batches never take more unit-seconds, so one that may be chosen is the largest.
+    """
+    llm = instance.models[workload.model]
+    per_token, longest = kv_per_token(llm), workload.admitted
+    room = group.accelerator.memory * group.usable - Weights.of(llm).kept
+    held = {"prefill": 2, "decode": 1, "replicas": 0, "chunked": 1}[kind] * longest.input * per_token
+    if kind == "prefill":
+        return 1 if room >= held else 0
+    most = max(0, math.floor((room - held) / ((longest.input + longest.output - 1) * per_token)))
+    if workload.output == 1:
+        return min(1, most)
+    if isinstance(workload.batch, int):
+        return workload.batch if most >= workload.batch else 0
+    return most
+
+
+def seconds(instance: Instance, group: Group, kind: str, workload: Workload, batch: int) -> tuple[float, ...]:
+    """Unit-seconds that a request takes of each resource of a unit."""
+    times = Times.of(instance, group, workload)
+    calls = workload.output - 1
+    compute = calls * times.call_compute
+    memory = calls * (times.weights / batch + times.call_memory)
+    prefill = max(times.prefill_compute, times.prefill_memory)
+    if kind == "prefill":
+        return (prefill,)
+    if kind == "decode":
+        return (compute, memory)
+    if kind == "chunked":
+        return (times.prefill_compute + compute, times.prefill_memory + memory)
+    return (prefill + max(compute, memory),)
+
+
+def units(instance: Instance, kinds: list[str]) -> list[Unit]:
+    """Every unit that can be built, group by group."""
+    built = []
+    for name, group in instance.hardware.groups.items():
+        for model in dict.fromkeys(w.model for w in instance.workloads.values()):
+            for kind in kinds:
+                takes = {}
+                for label, workload in instance.workloads.items():
+                    if workload.model != model or (kind == "decode" and workload.output == 1):
+                        continue
+                    batch = batch_of(instance, group, kind, workload)
+                    if batch:
+                        takes[label] = seconds(instance, group, kind, workload, batch)
+                if takes:
+                    built.append(Unit(kind, name, model, takes))
+    return built

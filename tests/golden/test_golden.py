@@ -1,0 +1,94 @@
+"""The numbers of "Distributed Inference", chapter 9, as values.yaml holds them, each met by the project's own code."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from models import catalog
+from models.units import BYTE_RATE, BYTES, FLOP_RATE, parse
+from tests.golden import by_formula, by_solving
+from tests.golden.reading import CONSTANTS, ENTRIES, SIZES, Entry, Value, llm
+
+QUANTITIES = {**by_formula.QUANTITIES, **by_solving.QUANTITIES}
+SECTIONS = {"9.0": 2, "9.1.1": 11, "9.1.3": 5, "9.2.2": 26, "9.2.3": 98, "9.7.2": 36}
+"""Entries by section."""
+COMPARISONS = {"approx", "lt", "gt"}
+
+
+def numbers(value: Any) -> list[float]:
+    return [float(number) for number in value] if isinstance(value, list) else [float(value)]
+
+
+def computed(entry: Entry) -> list[float]:
+    """The value of an entry in its unit."""
+    value: Value = QUANTITIES[entry.quantity](**entry.inputs)
+    return [number / SIZES[entry.unit] for number in numbers(value)]
+
+
+def within(value: list[float], wanted: Any, relative: float) -> bool:
+    pairs = list(zip(value, numbers(wanted), strict=True))
+    return all(abs(have - want) <= relative * abs(want) or have == want for have, want in pairs)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_golden(entry: Entry) -> None:
+    value = computed(entry)
+    exact = 1e-9 if entry.quantity in by_formula.QUANTITIES else 1e-6  # a solve is exact to its own tolerance
+    assert within(value, entry.exact, exact), f"{value} is not {entry.exact} {entry.unit}"
+    if entry.compare == "lt":
+        assert value[0] < entry.expected
+    elif entry.compare == "gt":
+        assert value[0] > entry.expected
+    else:
+        assert within(value, entry.expected, entry.rel_tol), f"{value} is not {entry.expected} {entry.unit}"
+
+
+def test_every_entry_is_there_once() -> None:
+    assert len({entry.id for entry in ENTRIES}) == len(ENTRIES) == 178
+    assert Counter(entry.section for entry in ENTRIES) == SECTIONS
+    assert {entry.compare for entry in ENTRIES} <= COMPARISONS
+
+
+def test_every_quantity_has_one_function_that_some_entry_uses() -> None:
+    assert not set(by_formula.QUANTITIES) & set(by_solving.QUANTITIES)
+    assert {entry.quantity for entry in ENTRIES} == set(QUANTITIES)
+
+
+@pytest.mark.parametrize("name", CONSTANTS["cards"])
+def test_cards_of_the_chapter_are_those_of_the_catalog(name: str) -> None:
+    stated = CONSTANTS["cards"][name]
+    card = catalog.entry("accelerators", stated["catalog"])
+    assert card is not None
+    assert parse(card["compute"]["bf16"], FLOP_RATE) == parse(stated["compute"], FLOP_RATE)
+    assert parse(card["bandwidth"], BYTE_RATE) == parse(stated["bandwidth"], BYTE_RATE)
+    assert parse(card["memory"], BYTES) == parse(stated["capacity"], BYTES)
+
+
+NAMES = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "intermediate": "intermediate_size",
+    "vocab": "vocab_size",
+    "moe_intermediate": "moe_intermediate_size",
+    "experts": "experts",
+    "top_k": "num_experts_per_tok",
+    "d_c": "kv_lora_rank",
+    "d_r": "qk_rope_head_dim",
+    "qk_dim": "head_dim",
+    "nope_dim": "qk_nope_head_dim",
+    "v_dim": "v_head_dim",
+}
+"""Name in the constants -> name in the catalog."""
+
+
+@pytest.mark.parametrize("name", CONSTANTS["models"])
+def test_models_of_the_chapter_are_those_of_the_catalog(name: str) -> None:
+    stated = {key: value for key, value in CONSTANTS["models"][name].items() if key not in ("catalog", "state")}
+    assert stated.pop("bytes") == 2  # of BF16
+    described = llm(name)
+    assert (described.kv_lora_rank is not None) == (CONSTANTS["models"][name]["state"] == "mla")
+    assert {key: getattr(described, NAMES[key]) for key in stated} == stated
