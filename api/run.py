@@ -1,5 +1,6 @@
 """Long work in a thread of its own: Ctrl-C and SIGTERM ask it to stop, and progress goes to standard error."""
 
+import gc
 import os
 import signal
 import threading
@@ -17,6 +18,8 @@ FIRST, EVERY = 2.0, 2.0
 
 def interruptible(work: Callable[[], Result], limits: Limits) -> Result:
     """The result of ``work``, which looks at ``limits.stop``; what it raises is raised here."""
+    gc.freeze()
+    gc.enable()
     stop = limits.stop = Stop()
     done: list[Result] = []
     failed: list[BaseException] = []

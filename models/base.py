@@ -12,6 +12,6 @@ class Described(BaseModel):
         allow_inf_nan=False,
         populate_by_name=True,
         protected_namespaces=(),
-        use_attribute_docstrings=True,
+        defer_build=True,
         strict=True,
     )

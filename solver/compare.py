@@ -38,11 +38,11 @@ def alternatives(data: Data, limits: Limits) -> list[Alternative]:
 
 
 def alternative(data: Data, scheme: str, limits: Limits) -> Alternative:
-    """The best that ``scheme`` does alone: most requests/s, then fewest cards, then fewest bytes."""
+    """The best that ``scheme`` does alone: most requests/s, then fewest cards; its flows move the fewest bytes."""
     alone = data.only([scheme]).pruned()
     excluded = scheme not in data.instance.schemes.allow
     problem = master.build(alone, promises=False)
-    goals = [problem.by_throughput, problem.by_cards, problem.by_bytes]
+    goals = [problem.by_throughput, problem.by_cards]
     ranked = rank(problem, goals, limits)
     if not ranked.found:
         status: Status = "infeasible" if ranked.status == "infeasible" else "stopped"
@@ -72,11 +72,12 @@ def _empty(scheme: str, status: Status, excluded: bool, reason: str) -> Row:
 
 def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
     instance, most = chosen.instance, chosen.settled.throughput
-    found = settle.drained(chosen.data, chosen.counts) if most > 0 else None
+    found = settle.drained(chosen.data, chosen.counts, chosen.settled) if most > 0 else None
     drained = found[0] if found else None
-    crossing = bool(chosen.live_routes)
-    compute = settle.capacity(chosen.data, chosen.counts, links=False).throughput if crossing else most
     busiest = max(assemble.charges(chosen).values(), default=0.0)
+    compute = most  # a limit that does not bind takes nothing away
+    if busiest >= assemble.FULL or most <= 0:
+        compute = settle.capacity(chosen.data, chosen.counts, links=False).throughput
     reason = _breaks(chosen, drained)
     return Row(
         scheme=scheme,

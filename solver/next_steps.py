@@ -11,7 +11,7 @@ from solver.optimise import rank
 
 def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     """One more card of each group, one of each together; then how much the promises stand."""
-    base = _most(data, {}, limits)
+    base = _most(data, {}, limits) if _may_grow(data) else chosen.settled.throughput
     scheme = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
     same = data.only(scheme) if len(scheme) == 1 and len(data.schemes) > 1 else None
     rows = []
@@ -34,7 +34,13 @@ def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
 def _most(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
     problem = master.build(data, promises=False, extra=extra)
     ranked = rank(problem, [problem.by_throughput], limits)
-    return settle.capacity(data, ranked.counts).throughput if ranked.status == "optimal" else None
+    return ranked.value if ranked.status == "optimal" else None
+
+
+def _may_grow(data: Data) -> bool:
+    """Whether the plan may serve less than its cards could: only where leaving cards idle is worth something."""
+    instance = data.instance
+    return instance.objective == "gpus" or (instance.objective != "throughput" and instance.billing.pay == "used")
 
 
 def _more(extra: dict[str, int], text: str, base: float, most: float) -> Marginal:

@@ -3,10 +3,12 @@
 Everything here is a linear program over the rows of the master problem, with counts as numbers.
 """
 
+import math
 from collections.abc import Sequence
 
 from solver.backend import Limits, Session
 from solver.data import Data
+from solver.formulas import drain as fluid
 from solver.milp import demand, flows
 from solver.milp.flows import Flows
 from solver.milp.master import mix
@@ -53,12 +55,16 @@ def _resources(data: Data) -> set[str]:
     return {name for route in data.routes for name in route.charges}
 
 
-def drained(data: Data, counts: Sequence[int]) -> tuple[float, list[DrainPhase]] | None:
+def drained(data: Data, counts: Sequence[int], most: Settled) -> tuple[float, list[DrainPhase]] | None:
     """The first second at which the startup backlog can be gone, and the rates that do it; None: never.
 
-    For each phase that could be the last, its length is the column that is minimised.
+    With one startup time all units serve at the rates of ``most`` from then on. With several, for each phase that
+    could be the last, its length is the column that is minimised.
     """
     starts = sorted({c.startup for c, count in zip(data.candidates, counts, strict=True) if count})
+    if len(starts) == 1:
+        end = fluid.drained_at(data.instance.rate, most.throughput, starts[0])
+        return (end, [DrainPhase(starts[0], end, most.rates, most.routes)]) if end < math.inf else None
     for last, start in enumerate(starts):
         longest = starts[last + 1] - start if last + 1 < len(starts) else float("inf")
         found = _drained_in(data, counts, starts[: last + 1], longest)

@@ -50,7 +50,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     ranked, chosen = _best(allowed.pruned() if options.prune else allowed, options.limits)
     if chosen is None:
         return _without_plan(instance, data, ranked, began)
-    found = settle.drained(chosen.data, chosen.counts)
+    found = settle.drained(chosen.data, chosen.counts, chosen.settled)
     rows, steps = [], []
     if not options.plan_only:
         extra = Limits(seconds=10.0, stop=options.limits.stop)

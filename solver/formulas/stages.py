@@ -13,7 +13,7 @@ def effective_peak(peak: float, efficiency: float) -> float:
 
 
 def efficiency_between(batch: float, low: float, low_share: float, high: float, high_share: float) -> float:
-    r"""Efficiency at ``batch`` on the straight line between two measured batches. Source: section 9.2.3 (49 % at 32)."""
+    r"""Efficiency at ``batch`` on the straight line between two measured batches. Source: section 9.2.3 (49 %)."""
     return low_share + (batch - low) / (high - low) * (high_share - low_share)
 
 
@@ -94,7 +94,8 @@ def step_seconds_at_load(fixed: float, load: float, first: float, full: float) -
     r"""Step time of a decode unit whose occupancy follows its load.
 
     A step of $b$ requests takes $t = t_0 + b\,t_1$ and Little's law gives $b = r (G-1) t$, so
-    $t = t_0/(1 - r (G-1) t_1)$ with ``load`` = $r (G-1) t_1$; never less than a step of one request nor more than a full one. Units: s.
+    $t = t_0/(1 - r (G-1) t_1)$ with ``load`` = $r (G-1) t_1$; at least a step of one request, at most a full one.
+    Units: s.
     """
     if load >= 1.0:
         return full
