@@ -1,8 +1,13 @@
 """The JSON Schema of instance files, catalog shorthands included, and of plans."""
 
+import ast
+import inspect
+import itertools
+import textwrap
 from typing import Any
 
 from models import catalog
+from models.base import Described
 from models.instance import Instance
 from models.plan import Plan
 
@@ -10,26 +15,55 @@ _SHORT = {"Accelerator": "accelerators", "Link": "links", "Llm": "models"}
 
 
 def document(what: str) -> dict[str, Any]:
-    """The schema of an `instance` or a `plan`."""
+    """The schema of an `instance` or a `plan`, with what each key means."""
     if what == "plan":
-        return Plan.model_json_schema(by_alias=True)
-    schema = Instance.model_json_schema(by_alias=True)
+        return _explained(Plan.model_json_schema(by_alias=True), Plan)
+    schema = _explained(Instance.model_json_schema(by_alias=True), Instance)
     for name, kind in _SHORT.items():
         described = schema["$defs"][name]
-        entry = {
-            "type": "string",
-            "enum": list(catalog.names(kind)),
-            "description": "A catalog entry; keys beside it win.",
-        }
+        entry = {"type": "string", "enum": list(catalog.names(kind)), "description": "An entry; keys beside it win."}
         described["properties"]["catalog"] = entry
         own = [key for key in described.pop("required", []) if key not in ("weights", "kv")]
         wanted = [key for key in own if key == "connects"]  # the catalog knows no places
-        rest = [key for key in own if key not in wanted]
-        described["anyOf"] = [{"required": ["catalog", *wanted]}, {"required": [*wanted, *rest]}]
+        described["anyOf"] = [{"required": ["catalog", *wanted]}, {"required": own}]
     group = schema["$defs"]["Group"]
     names = {"type": "string", "enum": list(catalog.names("accelerators"))}
-    group["properties"]["accelerator"] = {"anyOf": [names, group["properties"]["accelerator"]]}
+    group["properties"]["accelerator"] = {"anyOf": [names, {"$ref": "#/$defs/Accelerator"}]}
     group["required"] = ["servers"]
     group["anyOf"] = [{"required": ["server"]}, {"required": ["accelerator", "per_server"]}]
     schema["$defs"]["Link"]["properties"]["duplex"]["enum"] = ["shared", "per-direction", "full"]
     return schema
+
+
+def _explained(schema: dict[str, Any], top: type[Described]) -> dict[str, Any]:
+    """The schema with the text under each attribute as the description of its key.
+
+    pydantic can do this when a class is made, but then every start of the program pays for it.
+    """
+    for model in [top, *_below(Described)]:
+        described = schema if model is top else schema.get("$defs", {}).get(model.__name__)
+        if described is None:
+            continue
+        for name, text in _texts(model).items():
+            key = model.model_fields[name].alias or name
+            described["properties"][key].setdefault("description", text)
+    return schema
+
+
+def _below(base: type[Described]) -> list[type[Described]]:
+    found = []
+    for model in base.__subclasses__():
+        found.extend([model, *_below(model)])
+    return found
+
+
+def _texts(model: type[Described]) -> dict[str, str]:
+    """Attribute -> the string that stands under it in the source."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    texts: dict[str, str] = {}
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    for before, after in itertools.pairwise(statements):
+        match before, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = inspect.cleandoc(text)
+    return texts

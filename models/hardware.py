@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.base import Described
-from models.units import (
+from models.quantities import (
     Count,
     MoneyPerSecond,
     PositiveBytes,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from models.base import Described
 from models.hardware import Precision
-from models.units import Count
+from models.quantities import Count
 
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from models.base import Described
-from models.units import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TokenCount
+from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TokenCount
 
 Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled"]
 SCHEMES: tuple[Scheme, ...] = ("replicas", "chunked", "pd-direct", "pd-pooled")

@@ -220,11 +220,16 @@ def pool_latency(chosen: Chosen, index: int, name: str, scale: float) -> Latency
 
 
 def charges(chosen: Chosen) -> dict[str, float]:
-    """Share of each channel and store that is used at capacity."""
-    used: dict[str, float] = {}
+    """Share of every channel and store that is used at capacity, unused ones included."""
+    used = {f"link[{name}]": 0.0 for name in chosen.data.topology.channels}
+    for name, store in chosen.instance.hardware.stores.items():
+        used[f"store[{name}]"] = 0.0
+        for word, bandwidth in (("write", store.write), ("read", store.read)):
+            if bandwidth is not None:
+                used[f"store[{name},{word}]"] = 0.0
     for r, route in enumerate(chosen.data.routes):
         for resource, share in route.charges.items():
-            used[resource] = used.get(resource, 0.0) + share * chosen.settled.routes[r]
+            used[resource] += share * chosen.settled.routes[r]
     return used
 
 

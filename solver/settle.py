@@ -68,8 +68,11 @@ def drained(data: Data, counts: Sequence[int], most: Settled) -> tuple[float, li
     for last, start in enumerate(starts):
         longest = starts[last + 1] - start if last + 1 < len(starts) else float("inf")
         found = _drained_in(data, counts, starts[: last + 1], longest)
-        if found is not None:
-            return found
+        if found is None:
+            continue
+        ready = [n if c.startup <= start else 0 for c, n in zip(data.candidates, counts, strict=True)]
+        if found[0] > start or capacity(data, ready).throughput >= data.instance.rate:
+            return found  # else nothing waits yet, but a backlog builds up until more units are ready
     return None
 
 

@@ -1,7 +1,7 @@
 """Quantities of whole deployments: what solved instances give. Inputs are those of values.yaml; results SI.
 
-Instances know no MLA models yet. Where ``kv_model`` is one, the cards' rate comes from the solve, and the link's from
-the formulas with that model's bytes.
+Instances know no MLA models yet. Where ``kv_model`` is one, its bytes go over the link by the formulas, beside the
+pools of the workload's own model.
 """
 
 from functools import cache
@@ -10,7 +10,8 @@ from typing import Any
 from models.plan import Row
 from solver import compare, data, settle
 from solver.backend import Limits
-from solver.formulas import cost, drain, handoff
+from solver.formulas import cost, drain, handoff, stages
+from tests.golden.by_roofline import pool_rate
 from tests.golden.reading import (
     CONSTANTS,
     Cards,
@@ -65,11 +66,14 @@ def pd_rate(
     workload: str, prefill: Cards, decode: Cards, link: str, kv_model: str | None = None, copies: int = 1
 ) -> float:
     described = CONSTANTS["workloads"][workload]
-    found = row("pd-direct", workload, prefill=prefill, decode=decode, link=link)
     if kv_model in (None, described["model"]) and copies == 1:
-        return known(found.throughput)
+        return throughput("pd-direct", workload, prefill=prefill, decode=decode, link=link)
     payload = kv(kv_model or described["model"], described["input"])
-    return min(known(found.compute_capacity), handoff.link_rate(in_bytes_per_s(link), payload, copies))
+    return stages.separated_rate(
+        pool_rate(workload, prefill, "prefill"),
+        pool_rate(workload, decode, "decode"),
+        handoff.link_rate(in_bytes_per_s(link), payload, copies),
+    )
 
 
 def best_pd_rate(workload: str, cluster: Cards, link: str) -> float:

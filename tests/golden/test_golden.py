@@ -7,11 +7,14 @@ import pytest
 
 from models import catalog
 from models.units import BYTE_RATE, BYTES, FLOP_RATE, parse
-from tests.golden import by_formula, by_solving
-from tests.golden.reading import CONSTANTS, ENTRIES, SIZES, Entry, Value, llm
+from solver.formulas import drain, stages
+from solver.units import DECODE, REPLICA
+from tests.golden import by_formula, by_roofline, by_solving
+from tests.golden.reading import CONSTANTS, ENTRIES, SIZES, Cards, Entry, Value, llm, one
 
-QUANTITIES = {**by_formula.QUANTITIES, **by_solving.QUANTITIES}
-SECTIONS = {"9.0": 2, "9.1.1": 11, "9.1.3": 5, "9.2.2": 26, "9.2.3": 98, "9.7.2": 36}
+FORMULAS = {**by_formula.QUANTITIES, **by_roofline.QUANTITIES}
+QUANTITIES = {**FORMULAS, **by_solving.QUANTITIES}
+SECTIONS = {"9.0": 2, "9.1.1": 11, "9.1.3": 5, "9.2.2": 27, "9.2.3": 99, "9.7.2": 34}
 """Entries by section."""
 COMPARISONS = {"approx", "lt", "gt"}
 
@@ -27,6 +30,7 @@ def computed(entry: Entry) -> list[float]:
 
 
 def within(value: list[float], wanted: Any, relative: float) -> bool:
+    """Whether each number is near the wanted one; where that is 0, exactly so."""
     pairs = list(zip(value, numbers(wanted), strict=True))
     return all(abs(have - want) <= relative * abs(want) or have == want for have, want in pairs)
 
@@ -34,7 +38,7 @@ def within(value: list[float], wanted: Any, relative: float) -> bool:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_golden(entry: Entry) -> None:
     value = computed(entry)
-    exact = 1e-9 if entry.quantity in by_formula.QUANTITIES else 1e-6  # a solve is exact to its own tolerance
+    exact = 1e-9 if entry.quantity in FORMULAS else 1e-6  # a solve is exact to its own tolerance
     assert within(value, entry.exact, exact), f"{value} is not {entry.exact} {entry.unit}"
     if entry.compare == "lt":
         assert value[0] < entry.expected
@@ -51,8 +55,39 @@ def test_every_entry_is_there_once() -> None:
 
 
 def test_every_quantity_has_one_function_that_some_entry_uses() -> None:
-    assert not set(by_formula.QUANTITIES) & set(by_solving.QUANTITIES)
+    assert len(QUANTITIES) == sum(len(part.QUANTITIES) for part in (by_formula, by_roofline, by_solving))
     assert {entry.quantity for entry in ENTRIES} == set(QUANTITIES)
+
+
+CLUSTER = {"a100-80gb-sxm": 4, "h20-sxm5-96gb": 4}
+ROLES: tuple[Cards, Cards] = ({"a100-80gb-sxm": 4}, {"h20-sxm5-96gb": 4})
+
+
+@pytest.mark.parametrize("workload", CONSTANTS["workloads"])
+def test_solves_of_one_workload_give_what_the_closed_forms_give(workload: str) -> None:
+    cards = {card: one(workload, card) for card in CLUSTER}
+    serial = sum(
+        stages.serial_rate(at.prefill.seconds, at.demand(REPLICA)[0] - at.prefill.seconds) * CLUSTER[card]
+        for card, at in cards.items()
+    )
+    assert by_solving.colocated_rate(workload, CLUSTER) == pytest.approx(serial, rel=1e-6)
+    overlapped = 0.0
+    for card, at in cards.items():
+        compute, memory = at.demand(DECODE)
+        overlapped += CLUSTER[card] * stages.overlapped_rate(at.prefill.compute, compute, at.prefill.memory, memory)
+    assert by_solving.chunked_rate(workload, CLUSTER) == pytest.approx(overlapped, rel=1e-6)
+    separated = stages.separated_rate(
+        by_roofline.pool_rate(workload, ROLES[0], "prefill"),
+        by_roofline.pool_rate(workload, ROLES[1], "decode"),
+        by_formula.link_rate("qwen3-8b", 8192, "25 GB/s"),
+    )
+    assert by_solving.pd_rate(workload, *ROLES, "25 GB/s") == pytest.approx(separated, rel=1e-6)
+
+
+def test_a_solve_drains_when_the_fluid_model_does() -> None:
+    rate = by_solving.pd_rate("base", *ROLES, "25 GB/s")
+    found = by_solving.drain_end("pd-direct", "base", prefill=ROLES[0], decode=ROLES[1])
+    assert found == pytest.approx(drain.drained_at(3.5, rate, 10.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", CONSTANTS["cards"])

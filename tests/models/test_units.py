@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from models import units
+from models import quantities, units
 from models.units import (
     BYTE_RATE,
     BYTES,
@@ -202,19 +202,19 @@ def test_examples_in_messages_are_right(dimension: Dimension) -> None:
 
 class Everything(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
-    size: units.Bytes
-    rate: units.BytesPerSecond
-    compute: units.FlopPerSecond
-    latency: units.Seconds
-    arrivals: units.RequestsPerSecond
-    price: units.MoneyPerSecond
-    budget: units.Money
-    power: units.Watts
-    energy: units.MoneyPerJoule
-    share: units.Share
-    tokens: units.TokenCount
-    count: units.Count
-    limit: units.Seconds | None = None
+    size: quantities.Bytes
+    rate: quantities.BytesPerSecond
+    compute: quantities.FlopPerSecond
+    latency: quantities.Seconds
+    arrivals: quantities.RequestsPerSecond
+    price: quantities.MoneyPerSecond
+    budget: quantities.Money
+    power: quantities.Watts
+    energy: quantities.MoneyPerJoule
+    share: quantities.Share
+    tokens: quantities.TokenCount
+    count: quantities.Count
+    limit: quantities.Seconds | None = None
 
 
 TEXTS: dict[str, Any] = {
@@ -267,52 +267,52 @@ def test_json_schema_names_units() -> None:
     assert fields["share"]["anyOf"][0] == {"type": "number", "minimum": 0.0, "maximum": 1.0}
     assert fields["tokens"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 10**9}
     assert fields["count"] == {"type": "integer", "minimum": 1, "maximum": 10**7, "title": "Count"}
-    positive = TypeAdapter(units.PositiveSeconds).json_schema()
+    positive = TypeAdapter(quantities.PositiveSeconds).json_schema()
     assert positive["description"] == "A time: a number and its unit; above 0 and at most 1e+24 s."
-    share = TypeAdapter(units.PositiveShare).json_schema()
+    share = TypeAdapter(quantities.PositiveShare).json_schema()
     assert share["anyOf"][0] == {"type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0}
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "reason", "accepted"),
     [
-        (units.Bytes, "25 GB/s", "is a byte rate", "a size in bytes, e.g. 80 GB, 1.125 GiB or 7.68 TB"),
-        (units.Bytes, 5, "has no unit", "a size in bytes, e.g. 80 GB, 1.125 GiB or 7.68 TB"),
+        (quantities.Bytes, "25 GB/s", "is a byte rate", "a size in bytes, e.g. 80 GB, 1.125 GiB or 7.68 TB"),
+        (quantities.Bytes, 5, "has no unit", "a size in bytes, e.g. 80 GB, 1.125 GiB or 7.68 TB"),
         (
-            units.Watts,
+            quantities.Watts,
             "1e300 W",
             "is too large",
             "a power of at most 1e+24 W, e.g. 700 W or 800 kW",
         ),
-        (units.Watts, "-1 W", "is too small", "a power of at least 0 W, e.g. 700 W or 800 kW"),
-        (units.Watts, "1e-30 W", "is too small", "a power of at least 1e-24 W, e.g. 700 W or 800 kW"),
-        (units.PositiveWatts, "0 W", "is too small", "a power above 0 W, e.g. 700 W or 800 kW"),
-        (units.Share, 50, "is too large", "a share of at most 1, e.g. 0.5 or 50 %"),
-        (units.Share, "101%", "is too large", "a share of at most 1, e.g. 0.5 or 50 %"),
-        (units.Share, -0.1, "is too small", "a share of at least 0, e.g. 0.5 or 50 %"),
-        (units.PositiveShare, 0, "is too small", "a share above 0, e.g. 0.5 or 50 %"),
-        (units.Share, False, "is not a quantity", "a share, e.g. 0.5 or 50 %"),
-        (units.Count, 0, "is too small", "a whole number from 1 to 10000000, e.g. 8"),
-        (units.Count, 10**7 + 1, "is too large", "a whole number from 1 to 10000000, e.g. 8"),
+        (quantities.Watts, "-1 W", "is too small", "a power of at least 0 W, e.g. 700 W or 800 kW"),
+        (quantities.Watts, "1e-30 W", "is too small", "a power of at least 1e-24 W, e.g. 700 W or 800 kW"),
+        (quantities.PositiveWatts, "0 W", "is too small", "a power above 0 W, e.g. 700 W or 800 kW"),
+        (quantities.Share, 50, "is too large", "a share of at most 1, e.g. 0.5 or 50 %"),
+        (quantities.Share, "101%", "is too large", "a share of at most 1, e.g. 0.5 or 50 %"),
+        (quantities.Share, -0.1, "is too small", "a share of at least 0, e.g. 0.5 or 50 %"),
+        (quantities.PositiveShare, 0, "is too small", "a share above 0, e.g. 0.5 or 50 %"),
+        (quantities.Share, False, "is not a quantity", "a share, e.g. 0.5 or 50 %"),
+        (quantities.Count, 0, "is too small", "a whole number from 1 to 10000000, e.g. 8"),
+        (quantities.Count, 10**7 + 1, "is too large", "a whole number from 1 to 10000000, e.g. 8"),
         pytest.param(
-            units.Count,
+            quantities.Count,
             10**5000,
             "is too large",
             "a whole number from 1 to 10000000, e.g. 8",
             id="huge count",
         ),
-        (units.Count, True, "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
-        (units.Count, 8.0, "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
-        (units.Count, "8", "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
-        (units.Count, "8 tokens", "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
+        (quantities.Count, True, "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
+        (quantities.Count, 8.0, "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
+        (quantities.Count, "8", "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
+        (quantities.Count, "8 tokens", "is not a whole number", "a whole number from 1 to 10000000, e.g. 8"),
         (
-            units.TokenCount,
+            quantities.TokenCount,
             "1_000",
             "is not a whole number",
             "a whole number from 1 to 1000000000, e.g. 8192 or 8192 tokens",
         ),
         (
-            units.TokenCount,
+            quantities.TokenCount,
             "0 tokens",
             "is too small",
             "a whole number from 1 to 1000000000, e.g. 8192 or 8192 tokens",
@@ -331,9 +331,9 @@ def test_field_errors(kind: Any, value: object, reason: str, accepted: str) -> N
 
 def test_bound_message_is_complete() -> None:
     with pytest.raises(ValidationError, match='"1e300 GB/s" is too large to represent; a byte rate'):
-        TypeAdapter(units.BytesPerSecond).validate_python("1e300 GB/s")
+        TypeAdapter(quantities.BytesPerSecond).validate_python("1e300 GB/s")
     with pytest.raises(ValidationError) as caught:
-        TypeAdapter(units.BytesPerSecond).validate_python("1e30 GB/s")
+        TypeAdapter(quantities.BytesPerSecond).validate_python("1e30 GB/s")
     assert caught.value.errors()[0]["msg"] == (
         '"1e30 GB/s" is too large; a byte rate of at most 1e+24 B/s is needed, e.g. 25 GB/s, 900 MB/s or 200 Gbit/s'
     )
@@ -341,7 +341,7 @@ def test_bound_message_is_complete() -> None:
 
 @pytest.mark.parametrize(("value", "count"), [(1, 1), (8192, 8192), ("8192 tokens", 8192), ("1 token", 1)])
 def test_token_count(value: object, count: int) -> None:
-    assert TypeAdapter(units.TokenCount).validate_python(value, strict=True) == count
+    assert TypeAdapter(quantities.TokenCount).validate_python(value, strict=True) == count
 
 
 def test_writing_what_is_not_finite_is_refused() -> None:

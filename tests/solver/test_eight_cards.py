@@ -1,0 +1,202 @@
+"""The chapter's eight cards: the worked answer of sections 9.2.3 and 9.7.2, and variants of it."""
+
+import pytest
+
+from models.plan import Plan, Row
+from solver.backend import Limits
+from solver.compare import compare
+from solver.solve import Options, solve
+from solver.verify import verify
+from tests.instances import document, eight, from_document
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return solve(eight())
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, Row]:
+    return {row.scheme: row for row in compare(eight(), Limits())}
+
+
+def test_the_plan(plan: Plan) -> None:
+    assert (plan.status, plan.verified, plan.scheme) == ("optimal", True, "pd-direct")
+    assert plan.objective.gap == 0.0
+    assert [(p.stage, p.group, p.units, p.cards) for p in plan.pools] == [
+        ("prefill", "a100", 4, 4),
+        ("decode", "h20", 4, 4),
+    ]
+    assert plan.throughput == pytest.approx(4.554153973, rel=1e-9)
+    assert plan.drain is not None
+    assert plan.drain.drained_s == pytest.approx(43.20198, rel=1e-6)
+    assert (plan.drain.backlog, plan.drain.met) == (pytest.approx(35.0), True)
+    assert plan.drain.required_rate == pytest.approx(4.2)
+    assert plan.cost.per_1000_requests == pytest.approx(0.6349206, rel=1e-6)
+    assert plan.cost.per_1000_at_capacity == pytest.approx(0.4879550, rel=1e-6)
+    assert [resource.name for resource in plan.resources if resource.binding] == [
+        "cards[a100]",
+        "cards[h20]",
+        "capacity[decode@h20,memory]",
+    ]
+
+
+def test_times_at_load_and_at_capacity(plan: Plan) -> None:
+    result = plan.workloads["reasoning"]
+    assert result.ttft_s.at_load == pytest.approx(0.85637387 + 0.04832338, rel=1e-6)
+    assert result.tpot_s.at_capacity == pytest.approx(0.0274475, rel=1e-5)
+    assert result.tpot_s.at_load == pytest.approx(0.0168583, rel=1e-5)  # 15 requests in flight, not 32
+
+
+def test_memory_of_both_stages(plan: Plan) -> None:
+    prefill, decode = (pool.memory for pool in plan.pools)
+    assert prefill.weights + prefill.kv + prefill.buffers == 16_381_470_720 + 2 * 1_207_959_552
+    assert (decode.weights + decode.kv + decode.buffers) / 2**30 == pytest.approx(56.88143, rel=1e-6)
+
+
+def test_comparison_is_the_table_of_example_9_8(rows: dict[str, Row]) -> None:
+    gib = 2.0**30
+    assert {name: row.throughput for name, row in rows.items()} == pytest.approx(
+        {"replicas": 3.01678, "chunked": 4.16577, "pd-direct": 4.55415, "pd-pooled": 4.55415}, rel=1e-5
+    )
+    payload = {name: (row.payload_bytes_per_request or 0.0) / gib for name, row in rows.items()}
+    assert payload == pytest.approx({"replicas": 0.0, "chunked": 0.0, "pd-direct": 1.125, "pd-pooled": 2.25})
+    assert rows["pd-direct"].channel_capacity == pytest.approx(20.69606, rel=1e-6)
+    assert rows["pd-pooled"].channel_capacity == pytest.approx(10.34803, rel=1e-6)
+    assert rows["replicas"].channel_capacity is None
+    assert rows["chunked"].drained_s == pytest.approx(62.57065, rel=1e-6)
+    assert rows["chunked"].reason == "misses the deadline by 2.57 s"
+    assert (rows["replicas"].drained_s, rows["replicas"].met) == (None, False)
+    assert rows["pd-direct"].split == {"prefill": {"a100": 4, "h20": 0}, "decode": {"a100": 0, "h20": 4}}
+
+
+def test_largest_batch_that_fits_reaches_4_6709() -> None:
+    plan = solve(eight("workloads.reasoning.batch=max"), Options(plan_only=True))
+    assert plan.throughput == pytest.approx(4.6709, abs=5e-5)
+    largest = {row.split["decode"]["h20"] for row in compare(eight("workloads.reasoning.batch=max"), Limits())[2:]}
+    assert largest  # the row exists for both separations
+    assert next(pool.batch for pool in plan.pools if pool.stage == "decode") == 57
+
+
+def test_batch_left_out_is_chosen_and_no_worse_than_the_largest() -> None:
+    data = document()
+    del data["workloads"]["reasoning"]["batch"]
+    assert solve(from_document(data), Options(plan_only=True)).throughput == pytest.approx(4.6709, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "throughput"),
+    [("workloads.reasoning.cached=6144", 5.7060), ("workloads.reasoning.output=4097", 1.3607)],
+)
+def test_replicas_beside_separation_win_where_the_mix_pays(change: str, throughput: float) -> None:
+    rate = "workloads.reasoning.rate=1/s"
+    allowed = "schemes.allow=[replicas, pd-direct]"
+    plan = solve(eight(change, rate, allowed), Options(plan_only=True))
+    assert plan.throughput == pytest.approx(throughput, abs=5e-5)
+    assert plan.scheme == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("change", "separated", "chunked"),
+    [
+        ("workloads.reasoning.cached=6144", 5.6876, 6.7642),
+        ("workloads.reasoning.output=129", 6.3330, 6.7570),
+        ("workloads.reasoning.output=4097", 1.2595, 1.5077),
+    ],
+)
+def test_excluded_chunking_that_would_win_is_said(change: str, separated: float, chunked: float) -> None:
+    instance = eight(change, "schemes.allow=[pd-direct]", "workloads.reasoning.rate=1/s")
+    plan = solve(instance)
+    assert plan.throughput == pytest.approx(separated, rel=2e-4)
+    row = next(row for row in plan.alternatives if row.scheme == "chunked")
+    assert row.excluded
+    assert row.throughput == pytest.approx(chunked, abs=5e-5)
+    assert any("chunked is not allowed" in text for text in plan.warnings)
+
+
+def test_mix_false_takes_the_best_scheme_alone() -> None:
+    plan = solve(eight("schemes.mix=false"))
+    assert (plan.status, plan.scheme) == ("optimal", "pd-direct")
+    alone = solve(eight("schemes.mix=false", "schemes.allow=[replicas, chunked]", "service.drain=70s"))
+    assert (alone.status, alone.scheme) == ("optimal", "chunked")
+
+
+def test_ninety_per_cent_efficiency_misses_the_deadline() -> None:
+    ninety = ("hardware.efficiency.compute=0.45", "hardware.efficiency.bandwidth=0.45", "schemes.allow=[pd-direct]")
+    plan = solve(eight(*ninety))
+    assert plan.status == "infeasible"
+    row = next(row for row in plan.alternatives if row.scheme == "pd-direct")
+    assert row.throughput == pytest.approx(4.0987386, rel=1e-6)
+    assert row.drained_s == pytest.approx(68.456, rel=1e-4)
+    texts = [relaxation.text for relaxation in plan.relaxations]
+    assert "deadline 60 s -> 68.46 s" in texts
+    assert plan.conflicts[0].limits == ["drain", "cards[a100]", "cards[h20]"]
+
+
+def test_each_relaxation_makes_the_instance_solvable() -> None:
+    changes = ("service.drain=40s",)
+    plan = solve(eight(*changes))
+    assert plan.status == "infeasible"
+    found = {relaxation.path: relaxation.after for relaxation in plan.relaxations}
+    assert set(found) == {"service.drain", "workloads.reasoning.rate"}
+    for path, value in found.items():
+        assert solve(eight(*changes, f"{path}={value}"), Options(plan_only=True)).status == "optimal"
+
+
+def test_next_steps_are_what_a_solve_finds(plan: Plan) -> None:
+    gains = {row.name: row.gain for row in plan.marginal}
+    more = {
+        "cards[a100]": ("hardware.groups.a100.per_server=5",),
+        "cards[h20]": ("hardware.groups.h20.per_server=5",),
+        "cards[a100,h20]": ("hardware.groups.a100.per_server=5", "hardware.groups.h20.per_server=5"),
+    }
+    for name, changes in more.items():
+        again = solve(eight(*changes), Options(plan_only=True))
+        assert again.throughput is not None
+        assert plan.throughput is not None
+        assert gains[name] == pytest.approx(again.throughput - plan.throughput, rel=1e-6)
+    assert {row.name: row.step for row in plan.marginal if row.gain is None} == pytest.approx(
+        {"arrivals": 3.7951283, "efficiency": 0.92223496, "link[rdma]": 5073430118.4}, rel=1e-6
+    )
+
+
+def test_units_of_different_startup_drain_in_phases() -> None:
+    # chunked on A100 is ready at once, on H20 after 30 s: 3.5 t = 2.2484 t + 1.9174 (t - 30)
+    changes = (
+        "schemes.allow=[chunked]",
+        "hardware.groups.a100.startup=0 s",
+        "hardware.groups.h20.startup=30 s",
+        "service.drain=90 s",
+    )
+    instance = eight(*changes)
+    plan = solve(instance)
+    a100, h20 = (4.0 / max(plan_seconds) for plan_seconds in ((0.98946, 1.77924), (2.08583, 0.88574)))
+    expected = 30.0 * h20 / (a100 + h20 - 3.5)
+    assert plan.drain is not None
+    assert plan.drain.drained_s == pytest.approx(expected, rel=1e-3)
+    assert len(plan.drain.phases) == 2
+    assert plan.drain.backlog == pytest.approx(30.0 * (3.5 - a100), rel=1e-3)
+    assert verify(plan, instance) == []
+
+
+def test_a_hundred_thousand_cards_a_group() -> None:
+    plan = solve(
+        eight(
+            "hardware.groups.a100.servers=25000",
+            "hardware.groups.h20.servers=25000",
+            "hardware.links.rdma.bandwidth=5000000 Gbit/s",
+            "workloads.reasoning.rate=80000/s",
+        ),
+        Options(plan_only=True),
+    )
+    assert (plan.status, plan.verified) == ("optimal", True)
+    assert plan.throughput is not None
+    assert plan.throughput > 25000 * 4.5541
+
+
+def test_seconds_of_units_are_those_used_above() -> None:
+    from solver.data import gather
+
+    need = {c.name: c.demand["reasoning"] for c in gather(eight()).candidates}
+    assert need["chunked@a100"] == pytest.approx((0.98946, 1.77924), rel=1e-4)
+    assert need["chunked@h20"] == pytest.approx((2.08583, 0.88574), rel=1e-4)
