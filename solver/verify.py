@@ -65,6 +65,7 @@ def _cards(plan: Plan, instance: Instance) -> Iterator[str]:
         group = instance.hardware.groups[name]
         if cards > group.cards:
             yield f"cards[{name}]: {cards} used of {group.cards}"
+            continue
         sizes = [p.cards_per_unit for p in plan.pools if p.group == name for _ in range(min(p.units, 1000))]
         if cards <= 1000 and not packs(sizes, group.servers, group.per_server):
             yield f"cards[{name}]: units do not pack into {group.servers} servers of {group.per_server}"

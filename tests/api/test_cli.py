@@ -1,0 +1,242 @@
+"""The command line in process: documents, texts, exit codes, files."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.cli import LATER, main
+from tests.instances import EIGHT
+
+CONTRACT = """
+    schema instance instance_sha256 instance_document status objective solve_seconds scheme throughput pools workloads
+    resources drain cost tiers experts traffic alternatives marginal conflicts relaxations assumptions warnings verified
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def running(*words: str | Path) -> tuple[int, str, str]:
+        code = main([str(word) for word in words])
+        caught = capsys.readouterr()
+        return code, caught.out, caught.err
+
+    return running
+
+
+def problems(run: Run, *words: str | Path) -> list[dict[str, Any]]:
+    """The problems of a bad input, from one JSON document and nothing else on standard output."""
+    code, out, err = run(*words, "--json")
+    assert (code, err) == (2, "")
+    document = json.loads(out)
+    assert document["error"]["kind"] == "bad_input"
+    found: list[dict[str, Any]] = document["error"]["problems"]
+    assert all(set(problem) == {"path", "line", "value", "message", "accepted"} for problem in found)
+    return found
+
+
+def test_solve_prints_the_answer_on_one_screen(run: Run) -> None:
+    code, out, err = run("solve", EIGHT)
+    assert (code, err) == (0, "")
+    assert re.search(r"OPTIMAL  gap 0 %  verified", out)
+    for words in (
+        "Run prefill on 4 x A100-SXM-80GB and decode on 4 x H20-SXM5-96GB, handing the KV over directly",
+        "3.50 requests/s served of 4.55 possible; startup backlog gone in second 43 of 60.",
+        "0.63 credits per 1000 qualifying requests (8.00 credits/h, all 8 GPUs paid).",
+        "misses the deadline by 2.57 s",
+        "efficiency may fall from 0.5 to 0.461",
+    ):
+        assert words in out
+    assert len(out.splitlines()) <= 45
+    assert max(map(len, out.splitlines())) <= 110
+
+
+def test_solve_json_has_the_keys_of_the_contract(run: Run) -> None:
+    code, out, err = run("solve", EIGHT, "--json")
+    assert (code, err) == (0, "")
+    plan = json.loads(out)
+    for key in CONTRACT.split():
+        assert key in plan
+    assert {"name", "value", "bound", "gap"} <= set(plan["objective"])
+    pool = plan["pools"][0]
+    assert {"name", "scheme", "stage", "group", "model", "units", "cards_per_unit", "cards", "batch"} <= set(pool)
+    assert set(pool["parallelism"]) == {"tp", "ep", "pp", "dp"}
+    assert set(pool["memory"]) == {"weights", "kv", "buffers", "experts", "free", "capacity"}
+    assert {"rate", "served", "capacity", "ttft_s", "tpot_s", "qualifying_rate"} <= set(plan["workloads"]["reasoning"])
+    assert {"ready_s", "backlog", "drained_s", "deadline_s", "required_rate", "met"} <= set(plan["drain"])
+    assert {"name", "step", "gain"} <= set(plan["marginal"][0])
+    assert {"name", "value", "provenance"} == set(plan["assumptions"][0])
+    assert plan["schema"] == 1
+    assert plan["verified"] is True
+
+
+def test_infeasible_is_3_with_a_plan_document(run: Run) -> None:
+    code, out, _ = run("solve", EIGHT, "--set", "service.drain=40s", "--json")
+    plan = json.loads(out)
+    assert (code, plan["status"], plan["pools"], plan["throughput"]) == (3, "infeasible", [], None)
+    assert plan["conflicts"][0]["limits"][0] == "drain"
+    assert set(plan["relaxations"][0]) == {"path", "from", "to", "unit", "text"}
+    code, out, _ = run("solve", EIGHT, "--set", "service.drain=40s")
+    assert code == 3
+    assert "deadline 40 s -> 43.22 s" in out
+
+
+def test_out_writes_the_same_plan_and_verify_reads_it(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    code, out, _ = run("solve", EIGHT, "--json", "--out", file)
+    assert code == 0
+    assert json.loads(file.read_text()) == json.loads(out)
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+    assert run("verify", EIGHT, file)[0] == 0
+    assert json.loads(run("verify", EIGHT, file, "--json")[1]) == {"ok": True, "violations": []}
+
+
+def test_verify_names_what_a_changed_plan_breaks(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    run("solve", EIGHT, "--out", file)
+    plan = json.loads(file.read_text())
+    plan["pools"][1]["units"] = plan["pools"][1]["cards"] = 5
+    file.write_text(json.dumps(plan))
+    code, out, _ = run("verify", EIGHT, file, "--json")
+    assert code == 3
+    assert json.loads(out) == {"ok": False, "violations": ["cards[h20]: 5 used of 4"]}
+
+
+def test_verify_refuses_a_plan_of_another_instance(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    run("solve", EIGHT, "--set", "workloads.reasoning.rate=3/s", "--out", file)
+    assert problems(run, "verify", EIGHT, file)[0]["path"] == "instance_sha256"
+    assert run("verify", EIGHT, file, "--set", "workloads.reasoning.rate=3/s")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not JSON"),
+        ("[1, 2", "is not JSON"),
+        ("[]", "not a plan of this version"),
+        ('{"schema": 2}', "not a plan of this version"),
+        ('{"schema": 1}', "Field required"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_verify_refuses_files_that_are_no_plans(run: Run, tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    assert message in problems(run, "verify", EIGHT, file)[0]["message"]
+
+
+def test_a_plan_file_that_cannot_be_written_is_said_and_leaves_nothing(run: Run, tmp_path: Path) -> None:
+    missing = tmp_path / "no" / "plan.json"
+    assert "cannot be written" in problems(run, "solve", EIGHT, "--out", missing)[0]["message"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_instance_document_of_a_plan_is_an_instance_itself(run: Run, tmp_path: Path) -> None:
+    from models import files
+
+    plan = json.loads(run("solve", EIGHT, "--json", "--plan-only")[1])
+    again = tmp_path / "again.yaml"
+    again.write_text(files.dump(plan["instance_document"]))
+    other = json.loads(run("solve", again, "--json", "--plan-only")[1])
+    assert other["instance_sha256"] == plan["instance_sha256"]
+    assert other["throughput"] == plan["throughput"]
+
+
+def test_compare(run: Run) -> None:
+    code, out, err = run("compare", EIGHT, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["instance"] == "eight-cards"
+    assert [row["scheme"] for row in document["rows"]] == ["replicas", "chunked", "pd-direct", "pd-pooled"]
+    keys = "scheme status throughput compute_capacity channel_capacity payload_bytes_per_request drained_s met"
+    for row in document["rows"]:
+        assert {*keys.split(), "cost_per_1000_requests", "split", "excluded", "reason"} <= set(row)
+    code, out, _ = run("compare", EIGHT, "--set", "schemes.allow=[chunked]")
+    assert "pd-direct (not allowed)" in out
+    assert "misses the deadline by 2.57 s" in out
+
+
+def test_check_says_what_was_understood(run: Run) -> None:
+    code, out, err = run("check", EIGHT, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert {"instance", "topology", "stages", "problems"} <= set(found)
+    assert found["problems"] == []
+    decode = next(s for s in found["stages"] if s["stage"] == "decode" and s["group"] == "h20")
+    assert decode["unit_seconds"] == pytest.approx(0.878319008)
+    assert decode["provenance"] == "roofline"
+    assert found["topology"]["links"] == [{"name": "rdma", "link": "rdma", "capacity": 25e9}]
+    assert "STAGES" in run("check", EIGHT)[1]
+
+
+def test_check_of_an_infeasible_file_is_0(run: Run) -> None:
+    assert run("check", EIGHT, "--set", "service.drain=1s")[0] == 0
+
+
+def test_catalog(run: Run) -> None:
+    entries = json.loads(run("catalog", "--json")[1])["entries"]
+    assert len(entries) > 30
+    one = json.loads(run("catalog", "accelerators", "H20-SXM5-96GB", "--json")[1])["entries"]
+    assert [entry["memory"] for entry in one] == ["96 GB"]
+    assert "section 9.2.3" in run("catalog", "accelerators", "H20-SXM5-96GB")[1]
+    assert "Qwen3-8B" in run("catalog", "models")[1]
+    assert 'did you mean "H20-SXM5-96GB"' in problems(run, "catalog", "accelerators", "H20-SXM-96GB")[0]["message"]
+    assert problems(run, "catalog", "gpus")[0]["accepted"] == "accelerators, servers, models, links, storage"
+
+
+def test_schema_describes_files_and_plans(run: Run) -> None:
+    schema = json.loads(run("schema")[1])
+    assert schema["properties"]["hardware"]["$ref"] == "#/$defs/Hardware"
+    assert "A100-SXM-80GB" in json.dumps(schema["$defs"]["Group"]["properties"]["accelerator"])
+    assert schema["$defs"]["Group"]["properties"]["servers"]["description"] == "Number of servers."
+    assert "throughput" in json.loads(run("schema", "plan")[1])["properties"]
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_commands_that_come_later_say_so(run: Run, name: str) -> None:
+    assert problems(run, name)[0]["message"] == f"`inferplan {name}` is not supported yet"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve",),
+        ("frobnicate",),
+        ("solve", "a.yaml", "--time-limit", "nan"),
+        ("solve", "a.yaml", "--time-limit", "0"),
+        ("solve", "a.yaml", "--gap", "-1"),
+        ("solve", "a.yaml", "--seed", "1.5"),
+        ("solve", EIGHT, "--html", "report.html"),
+        ("solve", EIGHT, "--set", "rate"),
+        ("solve", EIGHT, "--set", "name.more=3"),
+        ("solve", EIGHT, "--set", "workloads.reasoning.rate=[1, 2"),
+        ("solve", "no-such-file.yaml"),
+        ("solve", "."),
+        (),
+    ],
+)
+def test_usage_errors_are_bad_input(run: Run, words: tuple[str, ...]) -> None:
+    assert problems(run, *words)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert err.startswith("inferplan: 1 problem")
+
+
+def test_a_fault_of_ours_is_1_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a wheel came off")
+
+    monkeypatch.setattr("solver.solve.solve", broken)
+    code, out, err = run("solve", EIGHT)
+    assert (code, out) == (1, "")
+    assert "a wheel came off" in err
+    assert "Traceback" not in err
+    code, out, _ = run("solve", EIGHT, "--json")
+    assert code == 1
+    assert json.loads(out)["error"]["kind"] == "internal"
