@@ -1,67 +1,80 @@
 """Why nothing fits: the limits that cannot hold together, and the least change of one that helps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from models.instance import Instance
 from models.plan import Conflict, Relaxation, Row
 from solver.backend import Limits, Session
 from solver.compare import cannot
-from solver.data import Data, gather
+from solver.data import Data
 from solver.milp import master
 
 
-def reasons(data: Data, rows: Sequence[Row], limits: Limits) -> tuple[list[Conflict], list[Relaxation]]:
-    """Conflicts and relaxations, smallest first; each relaxation was solved with."""
+Solvable = Callable[[Instance], bool]
+"""Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""
+
+
+def reasons(
+    data: Data, rows: Sequence[Row], solvable: Solvable, limits: Limits
+) -> tuple[list[Conflict], list[Relaxation]]:
+    """Conflicts and relaxations, smallest first; ``data`` holds the allowed schemes."""
     instance = data.instance
-    pruned = data.pruned()
-    free = master.build(pruned, promises=False)
-    outcome = Session(free.model).solve(free.by_throughput.terms, True, limits)
+    apart = [data.pruned()] if instance.schemes.mix else [data.only([name]).pruned() for name in data.schemes]
+    most = [rate for rate in (_throughput(one, limits) for one in apart) if rate is not None]
     cards = [f"cards[{name}]" for name in instance.hardware.groups]
     pools = [f"pools[{index}]" for index in range(len(instance.limits.pools))]
-    if outcome.status == "infeasible":
+    if not most:
         return [Conflict(limits=[*pools, *cards])], []
-    most = outcome.value or 0.0
-    if most <= 0.0:
-        return [Conflict(limits=[f"memory or paths: {cannot(pruned)}", *pools, *cards])], []
-    short = most < instance.rate * (1.0 - 1e-9)
+    if max(most) <= 0.0:
+        return [Conflict(limits=[f"memory or paths: {cannot(data)}", *pools, *cards])], []
+    short = max(most) < instance.rate * (1.0 - 1e-9)
     conflict = Conflict(limits=["sustain" if short else "drain", *pools, *cards])
-    found = [_arrivals(pruned, limits)]
+    found = [_arrivals(apart, instance, solvable, limits)]
     if not short:
-        found.append(_deadline(pruned, rows, limits))
-    return [conflict], [relaxation for size, relaxation in sorted((f for f in found if f), key=lambda f: f[0])]
+        found.append(_deadline(instance, rows, solvable))
+    return [conflict], [relaxation for _, relaxation in sorted((f for f in found if f), key=lambda f: f[0])]
 
 
 Sized = tuple[float, Relaxation]
 
 
-def _arrivals(data: Data, limits: Limits) -> Sized | None:
+def _throughput(data: Data, limits: Limits) -> float | None:
+    """The most that the cards sustain without promises; None when limits on pools cannot be met."""
+    problem = master.build(data, promises=False)
+    outcome = Session(problem.model).solve(problem.by_throughput.terms, True, limits)
+    return outcome.value if outcome.found else None
+
+
+def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
     """The largest arrivals for which every limit holds."""
-    problem = master.build(data)
-    session = Session(problem.model)
-    session.bound(problem.arrivals, 0.0, float("inf"))
-    outcome = session.solve([(problem.arrivals, 1.0)], True, limits)
-    if not outcome.found or not outcome.value or outcome.value <= 1e-9:
+    factors = []
+    for data in apart:
+        problem = master.build(data)
+        session = Session(problem.model)
+        session.bound(problem.arrivals, 0.0, float("inf"))
+        outcome = session.solve([(problem.arrivals, 1.0)], True, limits)
+        if outcome.found and outcome.value is not None:
+            factors.append(outcome.value)
+    factor = max(factors, default=0.0)
+    after = _down(instance.rate * factor)
+    if factor <= 1e-9 or after <= 0.0 or not solvable(_scaled(instance, after / instance.rate)):
         return None
-    rate, factor = data.instance.rate, outcome.value
-    after = _down(rate * factor)
-    if not _solvable(_scaled(data.instance, after / rate), limits):
-        return None
-    name = next(iter(data.instance.workloads))
-    path = f"workloads.{name}.rate" if len(data.instance.workloads) == 1 else "workloads.*.rate"
-    text = f"arrivals {rate:.4g} -> {after:.4g} requests/s in all"
-    return 1.0 - factor, _relaxation(path, f"{rate:.6g}/s", f"{after:.6g}/s", "requests/s", text)
+    one = len(instance.workloads) == 1
+    path = f"workloads.{next(iter(instance.workloads))}.rate" if one else "workloads.*.rate"
+    text = f"arrivals {instance.rate:.4g} -> {after:.4g} requests/s" + ("" if one else " in all, same mix")
+    before = f"{instance.rate:.6g}/s"
+    return 1.0 - factor, _relaxation(path, before, f"{after:.6g}/s", "requests/s", text)
 
 
-def _deadline(data: Data, rows: Sequence[Row], limits: Limits) -> Sized | None:
-    """The earliest deadline that some scheme alone keeps."""
-    instance = data.instance
+def _deadline(instance: Instance, rows: Sequence[Row], solvable: Solvable) -> Sized | None:
+    """The earliest deadline that an allowed scheme alone keeps."""
     deadline = instance.service.drain
     seconds = [row.drained_s for row in rows if row.drained_s is not None and not row.excluded]
     if deadline is None or not seconds:
         return None
     after = _up(min(seconds))
     service = instance.service.model_copy(update={"drain": after})
-    if not _solvable(instance.model_copy(update={"service": service}), limits):
+    if not solvable(instance.model_copy(update={"service": service})):
         return None
     text = f"deadline {deadline:.4g} s -> {after:.4g} s"
     return after / deadline - 1.0, _relaxation("service.drain", f"{deadline:.6g} s", f"{after:.6g} s", "s", text)
@@ -88,10 +101,3 @@ def _scaled(instance: Instance, factor: float) -> Instance:
         for name, workload in instance.workloads.items()
     }
     return instance.model_copy(update={"workloads": workloads})
-
-
-def _solvable(instance: Instance, limits: Limits) -> bool:
-    """Whether the changed instance has a plan."""
-    data = gather(instance).only(instance.schemes.allow).pruned()
-    problem = master.build(data)
-    return Session(problem.model).solve(problem.by_throughput.terms, True, limits).found

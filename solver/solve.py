@@ -132,6 +132,11 @@ def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:
     return [found.row for found in alternatives(left, limits)]
 
 
+def _solvable(instance: Instance) -> bool:
+    """Whether a changed instance has a plan."""
+    return _best(gather(instance).only(instance.schemes.allow).pruned(), Limits(seconds=10.0))[1] is not None
+
+
 def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -> ObjectiveValue:
     name = instance.objective
     currency = instance.billing.currency
@@ -161,7 +166,9 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float) 
     infeasible = ranked.status == "infeasible"
     limits = Limits(seconds=10.0)
     rows = [found.row for found in alternatives(data, limits)] if infeasible else []
-    conflicts, relaxations = reasons(data.only(instance.schemes.allow), rows, limits) if infeasible else ([], [])
+    conflicts, relaxations = [], []
+    if infeasible:
+        conflicts, relaxations = reasons(data.only(instance.schemes.allow), rows, _solvable, limits)
     drain: Drain | None = None
     return Plan(
         instance=instance.name,

@@ -57,13 +57,12 @@ def rows(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> It
 
 def serve(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> Iterator[Row]:
     r"""Each request begins once: $\sum_{c\,whole} x_{w,c} + \sum_{c\,prefill} x_{w,c} = served_w$."""
+    begins: dict[str, list[Term]] = {workload: [] for workload in served}
+    for (workload, index), column in flows.rates.items():
+        if data.candidates[index].stage != "decode":
+            begins[workload].append((column, 1.0))
     for workload, terms in served.items():
-        begins = [
-            (column, 1.0)
-            for (name, index), column in flows.rates.items()
-            if name == workload and data.candidates[index].stage != "decode"
-        ]
-        yield equal(f"serve[{workload}]{flows.name}", [*begins, *((c, -k) for c, k in terms)])
+        yield equal(f"serve[{workload}]{flows.name}", [*begins[workload], *((c, -k) for c, k in terms)])
 
 
 def handoff(data: Data, flows: Flows) -> Iterator[Row]:
@@ -72,25 +71,17 @@ def handoff(data: Data, flows: Flows) -> Iterator[Row]:
     $\sum_{c \in prefill(p)} x_{w,c} = \sum_{r: p \to q} f_r = \sum_{c \in decode(q)} x_{w,c}$, for each p and each q.
     Workloads of one output token end with prefill and have no routes.
     """
-    for workload, described in data.instance.workloads.items():
-        if described.output == 1:
-            continue
-        for group in data.instance.hardware.groups:
-            for stage, end in (("prefill", "source"), ("decode", "target")):
-                here = [
-                    (column, 1.0)
-                    for (name, index), column in flows.rates.items()
-                    if name == workload
-                    and data.candidates[index].stage == stage
-                    and data.candidates[index].group == group
-                ]
-                crossing = [
-                    (column, -1.0)
-                    for index, column in flows.routes.items()
-                    if data.routes[index].workload == workload and getattr(data.routes[index], end) == group
-                ]
-                if here or crossing:
-                    yield equal(f"handoff[{workload},{stage}@{group}]{flows.name}", [*here, *crossing])
+    balance: dict[tuple[str, str, str], list[Term]] = {}
+    for (workload, index), column in flows.rates.items():
+        candidate = data.candidates[index]
+        if candidate.stage != "both" and data.instance.workloads[workload].output > 1:
+            balance.setdefault((workload, candidate.stage, candidate.group), []).append((column, 1.0))
+    for index, column in flows.routes.items():
+        route = data.routes[index]
+        balance.setdefault((route.workload, "prefill", route.source), []).append((column, -1.0))
+        balance.setdefault((route.workload, "decode", route.target), []).append((column, -1.0))
+    for (workload, stage, group), terms in balance.items():
+        yield equal(f"handoff[{workload},{stage}@{group}]{flows.name}", terms)
 
 
 def capacity(data: Data, flows: Flows) -> Iterator[Row]:
