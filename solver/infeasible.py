@@ -9,7 +9,6 @@ from solver.compare import cannot
 from solver.data import Data
 from solver.milp import master
 
-
 Solvable = Callable[[Instance], bool]
 """Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""
 

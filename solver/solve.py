@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from models.errors import InferplanError
 from models.instance import Instance
-from models.plan import Cost, Drain, ObjectiveValue, Plan, Row, Status
+from models.plan import Conflict, Cost, Drain, ObjectiveValue, Plan, Relaxation, Row, Status
 from solver import assemble, settle
 from solver.assemble import Chosen
 from solver.assumptions import assumptions, warnings
@@ -166,7 +166,8 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float) 
     infeasible = ranked.status == "infeasible"
     limits = Limits(seconds=10.0)
     rows = [found.row for found in alternatives(data, limits)] if infeasible else []
-    conflicts, relaxations = [], []
+    conflicts: list[Conflict] = []
+    relaxations: list[Relaxation] = []
     if infeasible:
         conflicts, relaxations = reasons(data.only(instance.schemes.allow), rows, _solvable, limits)
     drain: Drain | None = None
