@@ -1,0 +1,196 @@
+"""The documentation tells the truth: its examples run, its tables are complete, its links lead somewhere."""
+
+import importlib
+import inspect
+import pkgutil
+import typing
+from argparse import SUPPRESS, _SubParsersAction
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from api import cli
+from models.base import Described
+from models.catalog import KINDS
+from models.instance import Instance
+from models.load import load
+from models.plan import Plan
+from models.workload import PoolLimit
+from solver import formulas
+from solver.data import gather
+from solver.milp import master
+from tests.docs.examples import ROOT, Shell, blocks, commands, matches, normal, pages, renewed
+from tests.docs.markdown import anchors, code, described_models, links, rows
+
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = [*pages(), ROOT / "CHANGELOG.md"]
+GIVEN_BY_THE_CATALOG = {("Llm", "weights"), ("Llm", "kv")}
+"""Required in an instance, yet filled in when it is read."""
+
+
+@cache
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# --- examples ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    for block in blocks(text_of(page)):
+        if block.language == "yaml":
+            shell.write(block)
+            continue
+        for command in commands(block.text):
+            real = shell.run(command.words)
+            if not matches(command.output, real):
+                shown = [normal(line) for line in command.output]
+                assert shown == [normal(line) for line in renewed(command.output, real)], command.shown
+
+
+def test_the_readme_shows_the_whole_first_screen() -> None:
+    shown = [command for block in blocks(text_of(ROOT / "README.md")) for command in commands(block.text)]
+    demo = [command for command in shown if command.words == ("make", "demo")]
+    assert len(demo) == 1
+    assert "..." not in demo[0].output
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"),
+    [
+        (["a", "b"], False),
+        (["a", "b", "t  0.20 s"], True),
+        (["...", "t  0.20 s"], True),
+        (["a", "..."], True),
+        (["...", "b", "..."], True),
+        (["...", "c", "..."], False),
+        (["b", "..."], False),
+    ],
+)
+def test_outputs_are_compared_line_by_line(shown: list[str], same: bool) -> None:
+    assert matches(shown, ["a", "b", "t  0.10 s"]) is same
+
+
+# --- links and pictures -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(text_of(page)):
+        if "://" in link:
+            continue
+        place, _, anchor = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        assert target.is_relative_to(ROOT), f"{link} leads out of the project"
+        assert target.exists(), f"{link} leads nowhere"
+        assert not anchor or anchor in anchors(text_of(target)), f"{link}: no such heading"
+
+
+def test_the_picture_says_what_the_plan_says(tmp_path: Path) -> None:
+    picture = ElementTree.parse(ROOT / "docs" / "eight-cards.svg").getroot()
+    words = " ".join(" ".join(picture.itertext()).split())
+    shell = Shell(tmp_path)
+    shell.run(["inferplan", "solve", "instances/chapter/eight-cards.yaml", "--plan-only", "--out", "plan.json"])
+    plan = Plan.model_validate_json((tmp_path / "plan.json").read_text())
+    assert plan.drain is not None
+    assert plan.drain.drained_s is not None
+    for pool in plan.pools:
+        assert f"up to {pool.capacity:.2f} req/s" in words
+    assert f"gone in second {plan.drain.drained_s:.0f}," in words
+    assert f"{plan.drain.backlog:.0f} requests in second {plan.drain.ready_s:.0f}" in words
+    assert f"{plan.handoffs[0].bytes_per_request / 2**30:.3f} GiB" in words
+
+
+# --- tables -----------------------------------------------------------------------------------------
+
+
+def models_below(annotation: Any) -> Iterator[type[Described]]:
+    """The models that a type speaks of, those inside them included."""
+    if inspect.isclass(annotation) and issubclass(annotation, Described):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from models_below(field.annotation)
+    for argument in typing.get_args(annotation):
+        yield from models_below(argument)
+
+
+@pytest.mark.parametrize(
+    ("page", "top"),
+    [(REFERENCE / "instance-format.md", Instance), (ROOT / "docs" / "how-to" / "read-the-plan-json.md", Plan)],
+    ids=["instance", "plan"],
+)
+def test_every_key_has_a_row(page: Path, top: type[Described]) -> None:
+    models = {model.__name__: model for model in models_below(top)}
+    tables = described_models(text_of(page))
+    assert set(tables) == set(models)
+    for name, model in models.items():
+        keys = [field.alias or key for key, field in model.model_fields.items()]
+        assert sorted(code(row[0]) for row in tables[name]) == sorted(keys), name
+
+
+def test_required_keys_are_said_to_be_required() -> None:
+    tables = described_models(text_of(REFERENCE / "instance-format.md"))
+    for model in set(models_below(Instance)):
+        said = {code(row[0]): row[2].startswith("required") for row in tables[model.__name__]}
+        for key, field in model.model_fields.items():
+            if (model.__name__, key) not in GIVEN_BY_THE_CATALOG:
+                assert said[field.alias or key] is field.is_required(), f"{model.__name__}.{key}"
+
+
+def test_every_formula_has_a_row() -> None:
+    functions = {
+        (name, f"solver/formulas/{module.name}.py")
+        for module in pkgutil.iter_modules(formulas.__path__)
+        for name, function in inspect.getmembers(
+            importlib.import_module(f"solver.formulas.{module.name}"), inspect.isfunction
+        )
+        if function.__module__ == f"solver.formulas.{module.name}" and not name.startswith("_")
+    }
+    table = [(code(function), code(file)) for _, function, file, _ in rows(text_of(REFERENCE / "formulas.md"))]
+    assert sorted(table) == sorted(functions)
+
+
+def test_every_row_of_the_model_has_a_row() -> None:
+    instance = load(ROOT / "instances" / "chapter" / "eight-cards.yaml", ["hardware.stores.kv-pool.read=20 GB/s"])
+    limits = instance.limits.model_copy(update={"pools": [PoolLimit(at_least=1)]})
+    instance = instance.model_copy(update={"limits": limits})
+    slow = instance.hardware.groups["h20"].model_copy(update={"startup": 20.0})
+    hardware = instance.hardware.model_copy(update={"groups": {**instance.hardware.groups, "h20": slow}})
+    names = {
+        row.name
+        for one in (instance, instance.model_copy(update={"hardware": hardware}))
+        for row in master.build(gather(one)).model.rows
+    }
+    table = [code(row[1]) for row in rows(text_of(REFERENCE / "formulation.md")) if len(row) == 3]
+    assert {_kind(name) for name in names} == {_kind(name) for name in table}
+
+
+def _kind(name: str) -> tuple[str, int]:
+    """A row name without what tells rows of one kind apart."""
+    word, _, inside = name.partition("[")
+    first = inside.partition("]")[0]
+    return word, len(first.split(",")) if first else 0
+
+
+def test_the_command_line_is_described() -> None:
+    page = text_of(REFERENCE / "cli.md")
+    [action] = [a for a in cli.parser()._actions if isinstance(a, _SubParsersAction)]
+    for name, command in action.choices.items():
+        if name in cli.LATER:
+            continue
+        assert f"## `inferplan {name}" in page
+        for option in command._actions:
+            if option.help is not SUPPRESS:
+                assert all(word in page for word in option.option_strings if word.startswith("--") and word != "--help")
+    for kind in KINDS:
+        assert f"`{kind}`" in page
