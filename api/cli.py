@@ -85,7 +85,11 @@ def parser() -> Parser:
     solve.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="default 60")
     solve.add_argument("--gap", metavar="SHARE", type=_share, default=1e-4, help="may stop inside it; default 1e-4")
     solve.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the solver")
-    solve.add_argument("--plan-only", action="store_true", help="no alternatives, no next steps")
+    solve.add_argument(
+        "--plan-only",
+        action="store_true",
+        help="no alternatives, no next steps; an infeasible instance is still explained",
+    )
     solve.add_argument("--out", metavar="PLAN.json", type=Path, help="write the plan as JSON too")
     solve.add_argument("--html", metavar="REPORT.html", help=argparse.SUPPRESS)
     _changes(solve)
@@ -231,9 +235,11 @@ def _verify(options: argparse.Namespace) -> int:
     instance = load(options.file, options.changes)
     plan = read(options.plan)
     if plan.instance_sha256 != instance.sha256():
-        message = f"the plan was made for another instance ({plan.instance}, {plan.instance_sha256[:12]}...)"
-        accepted = f"a plan of {instance.name} as it stands ({instance.sha256()[:12]}...)"
-        raise BadInput([Problem("instance_sha256", message, plan.instance_sha256, accepted)])
+        message = (
+            f"the plan was made for another instance, or the file has changed since ({plan.instance_sha256[:12]}...)"
+        )
+        accepted = f"a plan of {instance.name} as it stands ({instance.sha256()[:12]}...): solve again"
+        raise BadInput([Problem("instance_sha256", message, None, accepted)])
     violations = verify(plan, instance)
     if options.json:
         _print({"ok": not violations, "violations": violations})

@@ -51,13 +51,8 @@ def _sentence(plan: Plan, instance: Instance) -> Iterator[str]:
         used = sum(pool.cards for pool in plan.pools)
         paid = f"all {gpus} GPUs paid" if instance.billing.pay == "reserved" else f"{used} of {gpus} GPUs paid"
         money = cost.currency + ("s" if cost.currency == "credit" else "")
-        yield (
-            f"  {cost.per_1000_requests:.4g} {money} per 1000 qualifying requests "
-            f"({cost.per_hour:,.2f} {money}/h, {paid})."
-            if cost.per_1000_requests >= 100
-            else f"  {cost.per_1000_requests:.2f} {money} per 1000 qualifying requests "
-            f"({cost.per_hour:,.2f} {money}/h, {paid})."
-        )
+        per = words.price(cost.per_1000_requests)
+        yield f"  {per} {money} per 1000 qualifying requests ({words.price(cost.per_hour)} {money}/h, {paid})."
 
 
 def _what_runs(plan: Plan, instance: Instance) -> str:
@@ -137,21 +132,22 @@ def _why_not(plan: Plan, _: Instance) -> Iterator[str]:
         return
     rows = [["WHY NOT", "req/s", "drained", "cost/1000 at capacity", ""]]
     for row in plan.alternatives:
-        known = row.throughput is not None
+        known = bool(row.throughput)
         gone = "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
-        cost = "-" if row.cost_per_1000_at_capacity is None else f"{row.cost_per_1000_at_capacity:.2f}"
         name = row.scheme + (" (not allowed)" if row.excluded else "")
-        rows.append([name, words.rate(row.throughput), gone if known else "-", cost, _because(row, plan)])
+        cost = words.price(row.cost_per_1000_at_capacity)
+        rows.append([name, words.rate(row.throughput or None), gone if known else "-", cost, _because(row, plan)])
     yield from words.table(rows, right=frozenset({1}))
 
 
 def _because(row: Row, plan: Plan) -> str:
     if row.reason is not None:
-        return row.reason
+        nothing = not plan.pools and row.reason.startswith("memory[")
+        return "nothing fits, see above" if nothing else row.reason
     if plan.throughput is None or row.throughput is None:
         return ""
     if row.throughput > plan.throughput * (1.0 + 1e-6):
-        return "would serve more" if row.excluded else "serves more, at a worse objective"
+        return "would serve more" if row.excluded else f"could serve more, but the objective is {plan.objective.name}"
     if row.throughput < plan.throughput * (1.0 - 1e-6):
         return f"keeps every promise, with {plan.throughput - row.throughput:.3g} req/s less"
     more = (row.payload_bytes_per_request or 0.0) - _payload(plan)
@@ -179,10 +175,14 @@ def _warnings(plan: Plan, _: Instance) -> Iterator[str]:
 
 
 def _assumed(plan: Plan, _: Instance) -> Iterator[str]:
+    """What it rests on, and how to see more."""
     first = plan.assumptions[0] if plan.assumptions else None
     if first is not None:
         yield f" ASSUMED    stage times: {first.value}"
-    yield " every number: --json    keep it: --out plan.json    check it: inferplan verify FILE plan.json"
+    if plan.pools:
+        yield " every number: --json    keep it: --out plan.json    check it: inferplan verify FILE plan.json"
+    else:
+        yield " every number: --json    the schemes side by side: inferplan compare FILE"
 
 
 def _no_plan(plan: Plan, _: Instance) -> Iterator[str]:
@@ -191,6 +191,9 @@ def _no_plan(plan: Plan, _: Instance) -> Iterator[str]:
         return
     yield "  No plan keeps every limit; this is proven."
     for conflict in plan.conflicts:
-        yield from words.wrap(f"In conflict: {', '.join(conflict.limits)}.")
+        short = all(len(limit) < 40 for limit in conflict.limits)
+        yield from words.wrap(f"In conflict: {', '.join(conflict.limits)}." if short else "What stands in the way:")
+        for limit in [] if short else conflict.limits:
+            yield from words.wrap(limit, indent="    ")
     for relaxation in plan.relaxations:
         yield f"  Would help: {relaxation.text}."

@@ -12,7 +12,7 @@ def compare(instance: str, rows: list[Row]) -> str:
     table = [["SCHEME", "SPLIT", "GiB a request", "compute", "channel", "req/s", "drained", "cost/1000", "VERDICT"]]
     for row in rows:
         payload = None if row.payload_bytes_per_request is None else row.payload_bytes_per_request / words.GIB
-        gone = "-" if row.throughput is None else "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
+        gone = "-" if not row.throughput else "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
         table.append(
             [
                 row.scheme + (" (not allowed)" if row.excluded else ""),
@@ -20,13 +20,13 @@ def compare(instance: str, rows: list[Row]) -> str:
                 words.number(payload, 4),
                 words.rate(row.compute_capacity),
                 words.rate(row.channel_capacity) if row.channel_capacity else "-",
-                words.rate(row.throughput),
+                words.rate(row.throughput or None),
                 gone,
-                "-" if row.cost_per_1000_requests is None else f"{row.cost_per_1000_requests:.2f}",
+                words.price(row.cost_per_1000_requests),
                 row.reason or "keeps every limit",
             ]
         )
-    note = " each scheme alone, without the sustain and drain limits; cost at the arrivals it serves"
+    note = " each scheme alone at its most, without the sustain and drain limits; cost at the arrivals it serves"
     return "\n".join([f"{instance}: schemes compared", "", *words.table(table, frozenset({2, 3, 4, 5, 7})), "", note])
 
 

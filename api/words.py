@@ -22,6 +22,13 @@ def rate(value: float | None) -> str:
     return f"{value:,.2f}" if value >= 0.1 or value == 0 else number(value)
 
 
+def price(value: float | None) -> str:
+    """Money with two decimals; three digits when it is small."""
+    if value is None:
+        return "-"
+    return f"{value:,.2f}" if value >= 0.1 or value == 0 else number(value)
+
+
 def percent(share: float) -> str:
     """A share with one decimal."""
     return f"{100.0 * share:.1f} %"

@@ -104,6 +104,8 @@ class Link(Described):
     """Whether the ports belong to the link as a whole or to every server on it."""
     link_efficiency: PositiveShare = 1.0
     """Payload share of the bandwidth; 1 when the bandwidth stated is the payload rate."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Where each number comes from."""
 
     @property
     def port_bandwidth(self) -> float:

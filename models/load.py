@@ -1,5 +1,6 @@
 """From a file to an instance: read, change, resolve, check. Every problem of a file is reported at once."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def load(path: Path, changes: Iterable[str] = ()) -> Instance:
 def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
     """The instance in a document that was read. Raises BadInput with every problem, each with its line."""
     data = dict(document.data)
+    changes = list(changes)
     for change in changes:
         data = changed(data, change)
     resolved, problems = resolve(data)
@@ -33,22 +35,37 @@ def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
         instance = Instance.model_validate(resolved)
     except ValidationError as error:
         known = {problem.path for problem in problems}
-        found = [_problem(detail) for detail in error.errors(include_url=False)]
+        found = _without_echoes([_problem(detail) for detail in error.errors(include_url=False)])
         problems.extend(problem for problem in found if problem.path not in known)
     if problems or instance is None:
-        raise BadInput(_placed(problems, document))
+        raise BadInput(_placed(problems, document, [change.partition("=")[0].strip() for change in changes]))
     return instance
 
 
-def _placed(problems: list[Problem], document: files.Document) -> list[Problem]:
-    """The problems with their lines, in the order of the file, each place and message once."""
+def _without_echoes(problems: list[Problem]) -> list[Problem]:
+    """Drops "missing" where an unknown key was taken for a mistyped one."""
+    meant = set()
+    for problem in problems:
+        guess = re.search(r'^unknown key; did you mean "(.*)"\?$', problem.message)
+        if guess:
+            meant.add(".".join(part for part in (problem.path.rpartition(".")[0], guess[1]) if part))
+    return [problem for problem in problems if not (problem.message == "missing" and problem.path in meant)]
+
+
+def _placed(problems: list[Problem], document: files.Document, changed_paths: list[str]) -> list[Problem]:
+    """The problems with their lines, in the order of the file, each place and message once.
+
+    What came by a change has no line.
+    """
     lines = {path_text(keys): line for keys, line in document.lines.items()}
     placed = []
     for problem in dict.fromkeys(problems):
         path = problem.path
         while path and path not in lines:  # a missing key stands at the line of what should hold it
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
-        placed.append(Problem(problem.path, problem.message, problem.value, problem.accepted, lines.get(path)))
+        foreign = any((problem.path + ".").startswith((p + ".", p + "[")) for p in changed_paths)
+        line = None if foreign else lines.get(path)
+        placed.append(Problem(problem.path, problem.message, problem.value, problem.accepted, line))
     return sorted(placed, key=lambda problem: problem.line or 0)
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from models.base import Described
 
 Status = Literal["optimal", "feasible", "infeasible", "stopped"]
+Provenance = Literal["roofline", "calibrated", "measured", "given", "catalog", "default"]
 
 
 class ObjectiveValue(Described):
@@ -220,7 +221,7 @@ class Assumption(Described):
 
     name: str
     value: str
-    provenance: Literal["roofline", "calibrated", "measured", "given", "catalog", "default"]
+    provenance: Provenance
 
 
 class Plan(Described):

@@ -30,7 +30,7 @@ def resolve(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     return resolved, problems
 
 
-_NOT_OF_A_LINK = ("name", "kind", "sources")
+_NOT_OF_A_LINK = ("name", "kind")
 _OF_A_GROUP = ("accelerator", "per_server")
 
 
@@ -61,6 +61,8 @@ def _merge(target: dict[str, Any], kind: str, path: Path, drop: tuple[str, ...] 
     target.clear()
     target.update({key: value for key, value in found.items() if key not in drop})
     target.update(own)
+    if "sources" in found and "sources" not in own:  # what the file says is no longer the catalog's
+        target["sources"] = {key: text for key, text in found["sources"].items() if key not in own}
     return problems
 
 

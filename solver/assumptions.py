@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from models import catalog
+from models.hardware import Efficiency
 from models.instance import Instance
-from models.plan import Assumption, Plan, Pool, Row
+from models.plan import Assumption, Plan, Pool, Provenance, Row
 
 
 def assumptions(instance: Instance) -> list[Assumption]:
@@ -14,51 +14,59 @@ def assumptions(instance: Instance) -> list[Assumption]:
 
 def _efficiency(instance: Instance) -> Iterator[Assumption]:
     stated = instance.hardware.efficiency
-    yield Assumption(
-        name="stage times",
-        value=f"roofline at {stated.compute:.4g} of peak compute and {stated.bandwidth:.4g} of peak bandwidth",
-        provenance="roofline",
-    )
+    groups = instance.hardware.groups
+    shares = {name: group.efficiency or stated for name, group in groups.items()}
+    if len({(e.compute, e.bandwidth) for e in shares.values()}) == 1:
+        value = f"roofline at {_of_peak(next(iter(shares.values())))}"
+    else:
+        value = "roofline at " + "; ".join(f"{_of_peak(e)} on {name}" for name, e in shares.items())
+    yield Assumption(name="stage times", value=value, provenance="roofline")
     given = "efficiency" in instance.hardware.model_fields_set
-    yield Assumption(
-        name="hardware.efficiency",
-        value=f"compute {stated.compute:.4g}, bandwidth {stated.bandwidth:.4g}",
-        provenance="given" if given else "default",
-    )
-    for name, group in instance.hardware.groups.items():
+    if not all(group.efficiency for group in groups.values()):
+        provenance: Provenance = "given" if given else "default"
+        yield Assumption(name="hardware.efficiency", value=_of_peak(stated), provenance=provenance)
+    for name, group in groups.items():
         if group.efficiency is not None:
-            own = group.efficiency
-            value = f"compute {own.compute:.4g}, bandwidth {own.bandwidth:.4g}"
+            value = _of_peak(group.efficiency)
             yield Assumption(name=f"hardware.groups.{name}.efficiency", value=value, provenance="given")
+
+
+def _of_peak(efficiency: Efficiency) -> str:
+    if efficiency.compute == efficiency.bandwidth:
+        return f"{100.0 * efficiency.compute:.4g} % of peak"
+    return (
+        f"{100.0 * efficiency.compute:.4g} % of peak compute and {100.0 * efficiency.bandwidth:.4g} % of peak bandwidth"
+    )
 
 
 def _devices(instance: Instance) -> Iterator[Assumption]:
     for name, group in instance.hardware.groups.items():
         card = group.accelerator
-        source = card.sources.get("memory")
-        entry = catalog.entry("accelerators", card.name)
-        known = entry is not None and source is not None and source == entry.get("sources", {}).get("memory")
         peak = ", ".join(f"{value / 1e12:.4g} TFLOP/s {key}" for key, value in card.compute.items())
+        own = [key for key in ("memory", "bandwidth", "compute") if key not in card.sources]
         yield Assumption(
             name=f"hardware.groups.{name}.accelerator",
             value=f"{card.name}: {card.memory / 1e9:.4g} GB, {card.bandwidth / 1e9:.5g} GB/s, {peak}",
-            provenance="catalog" if known else "given",
+            provenance="given" if own else "catalog",
         )
-        given = group.usable_memory is not None
+        usable: Provenance = "catalog" if "usable_memory" in card.sources else "default"
+        if group.usable_memory is not None or ("usable_memory" in card.model_fields_set and usable == "default"):
+            usable = "given"
         yield Assumption(
-            name=f"hardware.groups.{name}.usable_memory",
-            value=f"{group.usable:.4g}",
-            provenance="given" if given else "catalog" if known else "default",
+            name=f"hardware.groups.{name}.usable_memory", value=f"{100.0 * group.usable:.4g} %", provenance=usable
         )
 
 
 def _links(instance: Instance) -> Iterator[Assumption]:
     for name, link in instance.hardware.links.items():
-        given = "link_efficiency" in link.model_fields_set
-        value = (
-            f"{link.port_bandwidth / 1e9:.4g} GB/s payload a port ({link.link_efficiency:.3g} of the bandwidth stated)"
+        share = (
+            "as stated" if link.link_efficiency == 1.0 else f"{100.0 * link.link_efficiency:.3g} % of the nominal rate"
         )
-        yield Assumption(name=f"hardware.links.{name}", value=value, provenance="given" if given else "default")
+        source: Provenance = "given" if "link_efficiency" in link.model_fields_set else "default"
+        if "link_efficiency" in link.sources:
+            source = "catalog"
+        value = f"{link.port_bandwidth / 1e9:.4g} GB/s payload a port, {share}"
+        yield Assumption(name=f"hardware.links.{name}", value=value, provenance=source)
 
 
 def _service(instance: Instance) -> Iterator[Assumption]:

@@ -6,6 +6,7 @@ time of HiGHS through MathOpt, and CP-SAT rounds continuous columns (docs/benchm
 
 import contextlib
 import datetime
+import math
 import os
 import sys
 import time
@@ -163,7 +164,9 @@ def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackR
 
     def look(data: mathopt.CallbackData) -> mathopt.CallbackResult:
         found, bound = data.mip_stats.primal_bound, data.mip_stats.dual_bound
-        if found is not None and bound is not None:
+        if found is None or bound is None or not math.isfinite(found):
+            limits.progress = f"{goal}: nothing found yet"
+        else:
             limits.progress = f"{goal}: best {found:.6g}, bound {bound:.6g}, gap {gap(found, bound):.2%}"
         return mathopt.CallbackResult(terminate=limits.stop is not None and limits.stop.asked)
 

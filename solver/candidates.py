@@ -99,21 +99,22 @@ GIB = 2.0**30
 
 def _fits(kind: Kind, shape: physics.Shape, gpu: physics.Device, workload: Workload) -> tuple[str, int]:
     """Why a unit cannot serve ``workload`` ("" when it can), and the batch it takes at most."""
-    capacity = gpu.memory / GIB
+    weights, capacity = f"weights take {shape.resident / GIB:.1f}", f"of {gpu.memory / GIB:.1f} GiB"
+    if shape.resident > gpu.memory:
+        return f"{weights} {capacity} of one GPU; units of several GPUs are not supported yet", 0
+    rest = units.buffers(kind, shape, workload)
     if kind.stage == "prefill":
-        need = (shape.resident + units.buffers(kind, shape, workload)) / GIB
-        if need > capacity:
-            return f"weights and two states take {need:.1f} of {capacity:.1f} GiB", 0
+        if shape.resident + rest > gpu.memory:
+            return f"{weights} and two states {rest / GIB:.1f} {capacity}", 0
         return "", 1
     largest = units.largest_batch(kind, shape, gpu, workload)
-    wanted = 1 if workload.output == 1 or not isinstance(workload.batch, int) else workload.batch
+    given = isinstance(workload.batch, int) and workload.output > 1
+    wanted = workload.batch if given and isinstance(workload.batch, int) else 1
     if largest >= wanted:
-        return "", wanted if isinstance(workload.batch, int) or workload.output == 1 else largest
-    state = units.resident(kind, shape, workload, wanted)
-    need = (shape.resident + units.buffers(kind, shape, workload) + state) / GIB
-    noun = f"batch {wanted}" if isinstance(workload.batch, int) else "a single request"
+        return "", wanted if given or workload.output == 1 else largest
+    rest += units.resident(kind, shape, workload, wanted)
     fits = f"; at most batch {largest} fits" if largest else ""
-    return f"{noun} takes {need:.1f} of {capacity:.1f} GiB{fits}", 0
+    return f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}{fits}", 0
 
 
 def _batches(kind: Kind, workloads: Mapping[str, Workload], largest: Mapping[str, int]) -> Iterable[dict[str, int]]:

@@ -132,7 +132,7 @@ def _breaks(chosen: Chosen, drained: float | None) -> str | None:
     instance, most = chosen.instance, chosen.settled.throughput
     deadline = instance.service.drain
     if most <= 0:
-        return cannot(chosen.data)
+        return "; ".join(cannot(chosen.data)) or "the cards and limits leave it no units for every stage"
     if most < instance.rate * (1.0 - 1e-9):
         return f"below the {instance.rate:.4g} requests/s that arrive"
     if deadline is None:
@@ -144,13 +144,13 @@ def _breaks(chosen: Chosen, drained: float | None) -> str | None:
     return None
 
 
-def cannot(data: Data) -> str:
-    """Why a scheme serves nothing at all."""
-    rejected = {f"{r.stage} on {r.group}: {r.reason}": None for r in data.rejected}
+def cannot(data: Data) -> list[str]:
+    """Why schemes serve nothing at all, one entry a group or cause; empty when only cards or limits are to blame."""
+    rejected = {f"memory[{r.group}]: {r.workload}: {r.reason}": None for r in data.rejected}
     if rejected:
-        return "; ".join(rejected)
-    if "pd-pooled" in data.schemes and not data.instance.hardware.stores:
-        return "there is no store"
-    if not data.routes and any(w.output > 1 for w in data.instance.workloads.values()):
-        return "no path between any two places that it could use"
-    return "the cards and limits leave it no units for every stage"
+        return list(rejected)
+    if data.routes or not any(w.output > 1 for w in data.instance.workloads.values()):
+        return []
+    if data.schemes == ("pd-pooled",) and not data.instance.hardware.stores:
+        return ["there is no store"]
+    return ["no path between any two places that it could use"]

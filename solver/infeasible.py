@@ -3,19 +3,20 @@
 from collections.abc import Callable, Sequence
 
 from models.instance import Instance
-from models.plan import Conflict, Relaxation, Row
+from models.plan import Conflict, Relaxation
+from solver import settle
 from solver.backend import Limits, Session
 from solver.compare import cannot
 from solver.data import Data
 from solver.milp import master
+from solver.optimise import rank
+from solver.rounding import down, up
 
 Solvable = Callable[[Instance], bool]
 """Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""
 
 
-def reasons(
-    data: Data, rows: Sequence[Row], solvable: Solvable, limits: Limits
-) -> tuple[list[Conflict], list[Relaxation]]:
+def reasons(data: Data, solvable: Solvable, limits: Limits) -> tuple[list[Conflict], list[Relaxation]]:
     """Conflicts and relaxations, smallest first; ``data`` holds the allowed schemes."""
     instance = data.instance
     apart = [data.pruned()] if instance.schemes.mix else [data.only([name]).pruned() for name in data.schemes]
@@ -25,12 +26,12 @@ def reasons(
     if not most:
         return [Conflict(limits=[*pools, *cards])], []
     if max(most) <= 0.0:
-        return [Conflict(limits=[f"memory or paths: {cannot(data)}", *pools, *cards])], []
+        return [Conflict(limits=[*(cannot(data) or cards), *pools])], []
     short = max(most) < instance.rate * (1.0 - 1e-9)
     conflict = Conflict(limits=["sustain" if short else "drain", *pools, *cards])
     found = [_arrivals(apart, instance, solvable, limits)]
     if not short:
-        found.append(_deadline(instance, rows, solvable))
+        found.append(_deadline(apart, instance, solvable, limits))
     return [conflict], [relaxation for _, relaxation in sorted((f for f in found if f), key=lambda f: f[0])]
 
 
@@ -55,7 +56,7 @@ def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
         if outcome.found and outcome.value is not None:
             factors.append(outcome.value)
     factor = max(factors, default=0.0)
-    after = _down(instance.rate * factor)
+    after = down(instance.rate * factor)
     if factor <= 1e-9 or after <= 0.0 or not solvable(_scaled(instance, after / instance.rate)):
         return None
     one = len(instance.workloads) == 1
@@ -65,13 +66,18 @@ def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
     return 1.0 - factor, _relaxation(path, before, f"{after:.6g}/s", "requests/s", text)
 
 
-def _deadline(instance: Instance, rows: Sequence[Row], solvable: Solvable) -> Sized | None:
-    """The earliest deadline that an allowed scheme alone keeps."""
-    deadline = instance.service.drain
-    seconds = [row.drained_s for row in rows if row.drained_s is not None and not row.excluded]
+def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
+    """The deadline that the plan with the most requests/s keeps: with one startup time, the earliest there is."""
+    deadline, seconds = instance.service.drain, []
+    for data in apart:
+        problem = master.build(data, promises=False)
+        ranked = rank(problem, [problem.by_throughput], limits)
+        if ranked.found:
+            found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
+            seconds.extend([found[0]] if found else [])
     if deadline is None or not seconds:
         return None
-    after = _up(min(seconds))
+    after = up(min(seconds))
     service = instance.service.model_copy(update={"drain": after})
     if not solvable(instance.model_copy(update={"service": service})):
         return None
@@ -81,17 +87,6 @@ def _deadline(instance: Instance, rows: Sequence[Row], solvable: Solvable) -> Si
 
 def _relaxation(path: str, before: str, after: str, unit: str, text: str) -> Relaxation:
     return Relaxation.model_validate({"path": path, "from": before, "to": after, "unit": unit, "text": text})
-
-
-def _up(value: float) -> float:
-    """The next number of four digits above."""
-    shown = float(f"{value:.4g}")
-    return shown if shown >= value else float(f"{value * 1.0005:.4g}")
-
-
-def _down(value: float) -> float:
-    shown = float(f"{value:.4g}")
-    return shown if shown <= value else float(f"{value * 0.9995:.4g}")
 
 
 def _scaled(instance: Instance, factor: float) -> Instance:

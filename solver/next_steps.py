@@ -7,6 +7,7 @@ from solver.backend import Limits
 from solver.data import Data
 from solver.milp import master
 from solver.optimise import rank
+from solver.rounding import down, up
 
 
 def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
@@ -19,13 +20,19 @@ def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     steps = [({name: 1}, f"+1 {name}") for name in groups]
     if len(groups) > 1:
         steps.append((dict.fromkeys(groups, 1), "+1 of each group"))
+    most_now = chosen.settled.throughput
+    beyond = ""
+    if base is not None and base > most_now * (1.0 + 1e-6):  # the objective leaves cards idle
+        text = f"with every GPU in use: {base:.2f} requests/s (+{base - most_now:.2f})"
+        rows.append(Marginal(name="cards", step=0.0, unit="cards", gain=base - most_now, text=text))
+        beyond = " beyond that"
     for extra, text in steps:
         most = _most(data, extra, limits)
         if base is not None and most is not None:
             alone = _most(same, extra, limits) if same is not None else None
-            more = _more(extra, text, base, most)
+            more = _more(extra, text + beyond, base, most)
             if alone is not None and alone < most * (1.0 - 1e-6):
-                more = more.model_copy(update={"text": f"{more.text}; {alone:.4g} with {next(iter(scheme))} alone"})
+                more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(scheme))} alone"})
             rows.append(more)
     rows.extend(_margins(chosen))
     return rows
@@ -46,7 +53,7 @@ def _may_grow(data: Data) -> bool:
 def _more(extra: dict[str, int], text: str, base: float, most: float) -> Marginal:
     gain = most - base
     gain = 0.0 if gain < 1e-9 * max(base, 1e-12) else gain
-    outcome = f"{most:.4g} requests/s" + (f" (+{gain:.3g})" if gain else " (no more: something else binds)")
+    outcome = f"{most:.2f} requests/s" + (f" (+{gain:.2f})" if gain else " (no more: something else binds)")
     return Marginal(name=f"cards[{','.join(extra)}]", step=1.0, unit="cards", gain=gain, text=f"{text}: {outcome}")
 
 
@@ -62,7 +69,7 @@ def _margins(chosen: Chosen) -> list[Marginal]:
                 step=rate,
                 unit="requests/s",
                 gain=None,
-                text=f"arrivals may grow to {rate:.4g} requests/s and every limit still holds",
+                text=f"arrivals may grow to {down(rate):.4g} requests/s and every limit still holds",
             )
         )
     least = settle.margin(chosen.data, chosen.counts, "efficiency")
@@ -72,9 +79,9 @@ def _margins(chosen: Chosen) -> list[Marginal]:
             group.efficiency for group in instance.hardware.groups.values()
         )
         text = (
-            f"from {stated.compute:.3g} to {stated.compute * least:.3g}"
+            f"from {stated.compute:.4g} to {up(stated.compute * least):.4g}"
             if same
-            else f"to {least:.1%} of what is assumed"
+            else f"to {100.0 * up(least):.4g} % of what is assumed"
         )
         rows.append(
             Marginal(name="efficiency", step=least, unit="of stated", gain=None, text=f"efficiency may fall {text}")
@@ -90,7 +97,7 @@ def _margins(chosen: Chosen) -> list[Marginal]:
                         step=share * channel.capacity,
                         unit="B/s",
                         gain=None,
-                        text=f"link {channel.name} may shrink to {share * channel.capacity / 1e9:.3g} GB/s",
+                        text=f"link {channel.name} may shrink to {up(share * channel.capacity / 1e9):.4g} GB/s",
                     )
                 )
     return rows

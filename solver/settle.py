@@ -12,7 +12,7 @@ from solver.formulas import drain as fluid
 from solver.milp import demand, flows
 from solver.milp.flows import Flows
 from solver.milp.master import mix
-from solver.milp.model import Model, Row, Term
+from solver.milp.model import Model, Row, Term, at_least, at_most
 from solver.regimes import DrainPhase, Settled
 
 EASY = Limits(seconds=30.0)
@@ -32,7 +32,9 @@ def _read(regime: Flows, data: Data, values: Sequence[float], throughput: float)
 
 
 def capacity(data: Data, counts: Sequence[int], links: bool = True) -> Settled:
-    """The most that ``counts`` units sustain of the stated mix, with the fewest bytes on links."""
+    """The most that ``counts`` units sustain of the stated mix; of the flows that do it, those with the fewest bytes
+    on links, and of these the ones that keep units busy the least, so that the quicker of two units is preferred.
+    """
     model = Model()
     one = model.constant()
     throughput = model.column()
@@ -43,12 +45,19 @@ def capacity(data: Data, counts: Sequence[int], links: bool = True) -> Settled:
     most = session.solve([(throughput, 1.0)], True, EASY)
     if not most.found or most.value is None:
         return Settled(0.0, {}, tuple(0.0 for _ in data.routes))
+    if not links:
+        return _read(regime, data, most.values, most.value)
     crossing = [(regime.routes[r], route.crossing / 1e9) for r, route in enumerate(data.routes)]
-    if links and crossing:
-        session.add(Row("keep", ((throughput, 1.0),), most.value * (1.0 - 1e-12), float("inf")))
-        least = session.solve(crossing, False, EASY)
-        return _read(regime, data, (least if least.found else most).values, most.value)
-    return _read(regime, data, most.values, most.value)
+    busy = [(column, max(data.candidates[i].demand[name])) for (name, i), column in regime.rates.items()]
+    session.add(at_least("keep[throughput]", [(throughput, 1.0)], most.value * (1.0 - 1e-12)))
+    best = most
+    for terms in (crossing, busy):
+        least = session.solve(terms, False, EASY) if terms else best
+        if not least.found or least.value is None:
+            break
+        best = least
+        session.add(at_most("keep", terms, least.value * (1.0 + 1e-12)))
+    return _read(regime, data, best.values, most.value)
 
 
 def _resources(data: Data) -> set[str]:

@@ -169,7 +169,7 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float) 
     conflicts: list[Conflict] = []
     relaxations: list[Relaxation] = []
     if infeasible:
-        conflicts, relaxations = reasons(data.only(instance.schemes.allow), rows, _solvable, limits)
+        conflicts, relaxations = reasons(data.only(instance.schemes.allow), _solvable, limits)
     drain: Drain | None = None
     return Plan(
         instance=instance.name,

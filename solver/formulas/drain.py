@@ -13,8 +13,10 @@ def startup_backlog(arrival: float, startup: float) -> float:
 
 def drained_at(arrival: float, service: float, startup: float) -> float:
     r"""Second at which the backlog is gone: $T_s + \lambda T_s/(\mu - \lambda)$; infinite unless $\mu > \lambda$."""
-    if service <= arrival:
-        return math.inf if arrival * startup > 0 else startup
+    if service < arrival or (service == arrival and startup > 0):
+        return math.inf
+    if startup == 0:
+        return 0.0
     return startup + startup_backlog(arrival, startup) / (service - arrival)
 
 

@@ -64,7 +64,13 @@ def test_cached_tokens_cost_attention_only() -> None:
 
 @pytest.mark.parametrize(
     ("arrival", "service", "startup", "second"),
-    [(3.5, 3.5, 10, math.inf), (3.5, 3.0, 10, math.inf), (3.5, 7.0, 10, 20.0), (3.5, 3.5, 0, 0.0), (3.5, 3.0, 0, 0.0)],
+    [
+        (3.5, 3.5, 10, math.inf),
+        (3.5, 3.0, 10, math.inf),
+        (3.5, 7.0, 10, 20.0),
+        (3.5, 3.5, 0, 0.0),
+        (3.5, 3.0, 0, math.inf),
+    ],
 )
 def test_drained_at(arrival: float, service: float, startup: float, second: float) -> None:
     assert drain.drained_at(arrival, service, startup) == second
