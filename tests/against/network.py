@@ -52,6 +52,7 @@ class Network:
         """The quickest way, link times added up; None when there is none."""
         if source == target and self.hardware.groups[source].inside_handoffs == "free":
             return Way((), 0.0, {})
+        chains: list[tuple[str, ...]]
         if source == target:
             chains = [(link,) for link in self._at(source)]
         else:

@@ -1,0 +1,73 @@
+"""Solves in this process, warm, and how their time grows with the number of cards."""
+
+from pathlib import Path
+
+from benchmarks.results import Result, as_ratio, in_ms
+from benchmarks.timing import call, interleaved, ratio, reference
+from models.instance import Instance
+from models.load import load
+from solver.solve import Options, solve
+
+ROOT = Path(__file__).resolve().parent.parent
+EIGHT = ROOT / "instances" / "chapter" / "eight-cards.yaml"
+PLAN_MS, FULL_MS = 50.0, 250.0
+CARDS = 2.0
+"""Most that 10^5 cards a group may take, in units of 10 cards a group."""
+
+
+def plan(instance: Instance, plan_only: bool) -> None:
+    """A solve that must end with a verified optimal plan."""
+    found = solve(instance, Options(plan_only=plan_only))
+    if found.status != "optimal" or not found.verified:
+        raise RuntimeError(f"{instance.name}: {found.status}")
+
+
+def in_process(rounds: int) -> list[Result]:
+    """The worked example, in milliseconds and in units of a plain Python loop."""
+    instance = load(EIGHT)
+    times = interleaved(
+        {
+            "loop": call(reference),
+            "plan": call(lambda: plan(instance, True)),
+            "full": call(lambda: plan(instance, False)),
+        },
+        rounds,
+        warm=2,
+    )
+    loop = times["loop"]
+    return [
+        in_ms("eight-cards in process, plan only", times["plan"], PLAN_MS),
+        in_ms("eight-cards in process, with alternatives and next steps", times["full"], FULL_MS),
+        in_ms("plain Python loop, for scale", loop),
+        as_ratio("plan only / loop", ratio(times["plan"], loop)),
+        as_ratio("full / loop", ratio(times["full"], loop)),
+    ]
+
+
+def scaled(servers: int) -> Instance:
+    """The worked example with ``servers`` servers of ten cards a group, arrivals and link in proportion."""
+    changes = [f"hardware.groups.{group}.servers={servers}" for group in ("a100", "h20")]
+    changes += [f"hardware.groups.{group}.per_server=10" for group in ("a100", "h20")]
+    changes += [f"hardware.links.rdma.bandwidth={500 * servers} Gbit/s"]
+    changes += [f"workloads.reasoning.rate={8.75 * servers}/s"]
+    return load(EIGHT, changes)
+
+
+def by_cards(rounds: int) -> list[Result]:
+    """10^5 cards a group against 10 cards a group."""
+    few, many = scaled(1), scaled(10_000)
+    results = []
+    for plan_only, label in ((True, "plan only"), (False, "full")):
+        times = interleaved(
+            {
+                "few": call(lambda kept=plan_only: plan(few, kept)),  # type: ignore[misc]
+                "many": call(lambda kept=plan_only: plan(many, kept)),  # type: ignore[misc]
+            },
+            rounds,
+        )
+        results += [
+            in_ms(f"10 cards a group, {label}", times["few"]),
+            in_ms(f"10^5 cards a group, {label}", times["many"]),
+            as_ratio(f"10^5 / 10 cards a group, {label}", ratio(times["many"], times["few"]), CARDS),
+        ]
+    return results
