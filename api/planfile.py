@@ -1,6 +1,7 @@
 """Plans read back from JSON files, with problems told as for instances."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,12 @@ def read(path: Path) -> Plan:
             for detail in error.errors(include_url=False)
         ]
         raise BadInput(problems) from None
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """Places in which two documents differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys([*before, *after]):
+            yield from differences(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
+    elif before != after:
+        yield path

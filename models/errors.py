@@ -128,5 +128,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     for candidate in known:
         folded.setdefault(candidate.casefold(), candidate)
     wanted = name[:SHOWN_CHARACTERS].casefold()  # the comparison takes time quadratic in the length
-    close = difflib.get_close_matches(wanted, folded, n=1)
+    close = [known for known in folded if len(wanted) > 1 and known.startswith(wanted)]  # H200 is H200-SXM, not B200
+    close = close or difflib.get_close_matches(wanted, folded, n=1)
     return f'did you mean "{shown(folded[close[0]])}"?' if close else ""

@@ -4,10 +4,10 @@ KEYS: dict[str, frozenset[str]] = {
     "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases", "current"}),
     "hardware": frozenset({"sites", "numa", "cpus"}),
     "hardware.efficiency": frozenset({"file", "model"}),
-    "hardware.groups.*": frozenset({"at", "retire", "resale", "power", "host_memory", "drives", "bundle"}),
+    "hardware.groups.*": frozenset({"tp", "pp", "at", "retire", "resale", "power", "host_memory", "drives", "bundle"}),
     "hardware.links.*": frozenset({"within", "step", "price", "multipath"}),
     "hardware.stores.*": frozenset({"price", "nodes"}),
-    "models.*": frozenset({"handoff_state", "adapters"}),
+    "models.*": frozenset({"handoff_state", "adapters", "tp", "pp", "ep", "dp", "parallelism"}),
     "workloads.*": frozenset(
         {
             "users",

@@ -29,6 +29,7 @@ def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
     for change in changes:
         data = changed(data, change)
     resolved, problems = resolve(data)
+    unfilled = tuple(problem.path.rpartition(".")[0] + "." for problem in problems)
     problems.extend(references.check(resolved))
     instance: Instance | None = None
     try:
@@ -36,7 +37,10 @@ def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
     except ValidationError as error:
         known = {problem.path for problem in problems}
         found = _without_echoes([_problem(detail) for detail in error.errors(include_url=False)])
-        problems.extend(problem for problem in found if problem.path not in known)
+        for problem in found:  # what an unknown catalog name would have filled in is not missing too
+            echo = problem.message == "missing" and problem.path.startswith(unfilled)
+            if problem.path not in known and not echo:
+                problems.append(problem)
     if problems or instance is None:
         raise BadInput(_placed(problems, document, [change.partition("=")[0].strip() for change in changes]))
     return instance
@@ -112,6 +116,8 @@ def _problem(detail: ErrorDetails) -> Problem:
         known = _fields(keys[:-1])
         guess = nearest(str(keys[-1]), known)
         return Problem(path, "unknown key" + (f"; {guess}" if guess else ""), None, ", ".join(known) or None)
+    if kind == "model_type":
+        return Problem(path, "is not a mapping of keys", shown(value), ", ".join(_fields(keys)) or None)
     if later.word_is_later(keys, value):
         return Problem(path, "not supported yet", shown(value), context.get("expected"))
     accepted = context.get("accepted") or context.get("expected")

@@ -196,7 +196,7 @@ class Marginal(Described):
     step: float
     unit: str
     gain: float | None
-    """Change of the throughput in requests/s, where the step is one more card."""
+    """What the step brings: requests/s for `cards[..]`, money an hour for `cost[..]`; None for margins."""
     text: str
 
 

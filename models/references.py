@@ -145,6 +145,14 @@ def _pools(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
         path: Path = ("limits", "pools", index)
         yield from _known(limit, "group", groups, path, "group", "hardware.groups")
         yield from _known(limit, "model", _map(data.get("models")), path, "model", "models")
+        pair = {"pd-direct", "pd-pooled"}
+        schemes = _map(data.get("schemes"))
+        allowed = schemes.get("allow", sorted(pair))
+        both = isinstance(allowed, list) and pair <= {name for name in allowed if isinstance(name, str)}
+        if limit.get("scheme") in pair and both and schemes.get("mix", True) is not False:
+            message = "prefill and decode units serve both pd-direct and pd-pooled here"
+            accepted = "a bound by stage, one of the two schemes allowed, or `mix: false`"
+            yield _problem((*path, "scheme"), message, limit["scheme"], accepted)
         bounds = {key: limit[key] for key in ("exactly", "at_least", "at_most") if limit.get(key) is not None}
         if not bounds:
             yield _problem(path, "bounds nothing", None, "one of exactly, at_least, at_most")

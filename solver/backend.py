@@ -1,7 +1,8 @@
 """The only file that runs OR-Tools. Why a run stopped is a value, never an exception.
 
-Linear programs go to GLOP. Programs with whole numbers go to SCIP: on chapter-size models it answers in a third of the
-time of HiGHS through MathOpt, and CP-SAT rounds continuous columns (docs/benchmarks.md).
+Linear programs go to GLOP. Programs with whole numbers go to SCIP: level with HiGHS on chapter-size models, it can be
+watched and ended from outside, which HiGHS cannot through MathOpt; CP-SAT rounds continuous columns. The first, short
+run does without cuts, which cost more than they save on small models (docs/benchmarks.md).
 """
 
 import contextlib
@@ -21,6 +22,8 @@ from solver.milp.model import Model, Row, Term
 Status = Literal["optimal", "feasible", "infeasible", "stopped"]
 PROOF = 1e-6
 """Relative gap within which a value counts as proven."""
+FEASIBLE = 1e-9
+"""Relative room of each row in a program with whole numbers; the usual 1e-6 adds up to more than ``PROOF`` allows."""
 QUICK = 2.0
 """Seconds of a first run for a full proof, before the gap that the user accepts counts."""
 
@@ -129,20 +132,31 @@ class Session:
             absolute_gap_tolerance=0.0 if self._whole else None,
             random_seed=limits.seed,
             threads=1 if self._whole else None,
+            cuts=mathopt.Emphasis.OFF if self._whole and not watched else None,
         )
+        if self._whole:
+            parameters.gscip.real_params["numerics/feastol"] = FEASIBLE
         settings = mathopt.ModelSolveParameters()
         if hint and self._whole:
             settings.solution_hints.append(mathopt.SolutionHint(dict(zip(self._variables, hint, strict=True)), {}))
+        try:
+            result = self._call(parameters, settings, limits if watched else None)
+        except (AttributeError, RuntimeError):  # how MathOpt ends when its solver gives up on the numbers
+            return Outcome("stopped", None, None, ())
+        return self._outcome(result)
+
+    def _call(
+        self, parameters: mathopt.SolveParameters, settings: mathopt.ModelSolveParameters, watched: Limits | None
+    ) -> mathopt.SolveResult:
         events = {mathopt.Event.MIP_NODE, mathopt.Event.MIP_SOLUTION} if watched else set()
-        result = mathopt.solve(
+        return mathopt.solve(
             self._model,
             mathopt.SolverType.GSCIP if self._whole else mathopt.SolverType.GLOP,
             params=parameters,
             model_params=settings,
             callback_reg=mathopt.CallbackRegistration(events=events) if watched else None,
-            cb=_watch(limits) if watched else None,
+            cb=_watch(watched) if watched else None,
         )
-        return self._outcome(result)
 
     def _outcome(self, result: mathopt.SolveResult) -> Outcome:
         reason = result.termination.reason

@@ -4,7 +4,7 @@ A candidate knows nothing of the master problem; the master problem knows nothin
 not made, and the reason is kept.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from models.instance import Instance
@@ -18,6 +18,9 @@ class Candidate:
     """One way to build a unit; how many of them is for the solver to choose."""
 
     name: str
+    """Unique among the candidates at hand; see :func:`named`."""
+    label: str
+    """Stage or scheme, group, and model where there are several."""
     schemes: tuple[str, ...]
     """Schemes it can be part of."""
     kind: Kind
@@ -59,34 +62,32 @@ def make(
     gpu = units.device(instance, group, shape)
     made: list[Candidate | Rejected] = []
     fitting: dict[str, Workload] = {}
-    largest: dict[str, int] = {}
     for name, workload in units.served(instance, kind, model).items():
-        reason, most = _fits(kind, shape, gpu, workload)
+        reason = _misfit(kind, shape, gpu, workload)
         if reason:
             made.append(Rejected(schemes, kind.stage, group, name, reason))
         else:
-            fitting[name], largest[name] = workload, most
-    if not fitting:
-        return made
+            fitting[name] = workload
     described = instance.hardware.groups[group]
     several = len(instance.models) > 1
-    for batches in _batches(kind, fitting, largest):
-        name = f"{_label(kind, schemes)}@{group}" + (f"/{model}" if several else "")
-        made.append(
-            Candidate(
-                name=name,
-                schemes=schemes,
-                kind=kind,
-                group=group,
-                model=model,
-                cards=1,
-                batches=batches,
-                demand={n: units.demand(kind, shape, gpu, w, batches[n]) for n, w in fitting.items()},
-                memory=units.memory_use(kind, shape, gpu, fitting, batches),
-                startup=instance.startup(group),
-                price=described.price or 0.0,
+    for together in _together(kind, shape, gpu, fitting):
+        for batches in _batches(kind, shape, gpu, together):
+            made.append(
+                Candidate(
+                    name="",
+                    label=f"{_label(kind, schemes)}@{group}" + (f"/{model}" if several else ""),
+                    schemes=schemes,
+                    kind=kind,
+                    group=group,
+                    model=model,
+                    cards=1,
+                    batches=batches,
+                    demand={n: units.demand(kind, shape, gpu, w, batches[n]) for n, w in together.items()},
+                    memory=units.memory_use(kind, shape, gpu, together, batches),
+                    startup=instance.startup(group),
+                    price=described.price or 0.0,
+                )
             )
-        )
     return made
 
 
@@ -97,33 +98,82 @@ def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
 GIB = 2.0**30
 
 
-def _fits(kind: Kind, shape: physics.Shape, gpu: physics.Device, workload: Workload) -> tuple[str, int]:
-    """Why a unit cannot serve ``workload`` ("" when it can), and the batch it takes at most."""
+def _misfit(kind: Kind, shape: physics.Shape, gpu: physics.Device, workload: Workload) -> str:
+    """Why a unit cannot serve ``workload`` even alone; "" when it can."""
     weights, capacity = f"weights take {shape.resident / GIB:.1f}", f"of {gpu.memory / GIB:.1f} GiB"
     if shape.resident > gpu.memory:
-        return f"{weights} {capacity} of one GPU; units of several GPUs are not supported yet", 0
+        return f"{weights} {capacity} of one GPU; units of several GPUs are not supported yet"
     rest = units.buffers(kind, shape, workload)
     if kind.stage == "prefill":
-        if shape.resident + rest > gpu.memory:
-            return f"{weights} and two states {rest / GIB:.1f} {capacity}", 0
-        return "", 1
-    largest = units.largest_batch(kind, shape, gpu, workload)
-    given = isinstance(workload.batch, int) and workload.output > 1
-    wanted = workload.batch if given and isinstance(workload.batch, int) else 1
+        fits = shape.resident + rest <= gpu.memory
+        return "" if fits else f"{weights} and two states {rest / GIB:.1f} {capacity}"
+    largest, wanted = units.largest_batch(shape, gpu, workload, rest), _given(workload) or 1
     if largest >= wanted:
-        return "", wanted if given or workload.output == 1 else largest
+        return ""
     rest += units.resident(kind, shape, workload, wanted)
-    fits = f"; at most batch {largest} fits" if largest else ""
-    return f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}{fits}", 0
+    return f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}" + (
+        f"; at most batch {largest} fits" if largest else ""
+    )
 
 
-def _batches(kind: Kind, workloads: Mapping[str, Workload], largest: Mapping[str, int]) -> Iterable[dict[str, int]]:
+def _given(workload: Workload) -> int | None:
+    """The batch that the instance states, where one matters."""
+    return workload.batch if isinstance(workload.batch, int) and workload.output > 1 else None
+
+
+def _buffer(kind: Kind, shape: physics.Shape, workloads: Mapping[str, Workload]) -> float:
+    """A unit keeps one buffer, as large as the largest that it may need."""
+    return max(units.buffers(kind, shape, workload) for workload in workloads.values())
+
+
+def _together(
+    kind: Kind, shape: physics.Shape, gpu: physics.Device, workloads: Mapping[str, Workload]
+) -> Iterator[dict[str, Workload]]:
+    """Sets of workloads that one unit can serve: all of them, unless the buffer of one leaves no room for another."""
+    left = dict(workloads)
+    while left:
+        chosen = dict(left)
+        while kind.stage != "prefill" and not _all_fit(kind, shape, gpu, chosen):
+            del chosen[max(chosen, key=lambda name: units.buffers(kind, shape, chosen[name]))]
+        yield chosen
+        left = {name: workload for name, workload in left.items() if name not in chosen}
+
+
+def _all_fit(kind: Kind, shape: physics.Shape, gpu: physics.Device, workloads: Mapping[str, Workload]) -> bool:
+    buffer = _buffer(kind, shape, workloads)
+    return all(
+        units.largest_batch(shape, gpu, workload, buffer) >= (_given(workload) or 1) for workload in workloads.values()
+    )
+
+
+def _batches(
+    kind: Kind, shape: physics.Shape, gpu: physics.Device, workloads: Mapping[str, Workload]
+) -> Iterator[dict[str, int]]:
     """Batches by workload: as given, the largest, or, where chosen, each power of two up to the largest."""
-    chosen = [n for n, w in workloads.items() if w.batch is None and w.output > 1 and kind.stage != "prefill"]
-    caps = {2**power for n in chosen for power in range(largest[n].bit_length())}
-    caps |= {largest[n] for n in chosen}
+    if kind.stage == "prefill":
+        yield dict.fromkeys(workloads, 1)
+        return
+    buffer = _buffer(kind, shape, workloads)
+    most = {
+        n: 1 if w.output == 1 else _given(w) or units.largest_batch(shape, gpu, w, buffer) for n, w in workloads.items()
+    }
+    chosen = [n for n, w in workloads.items() if w.batch is None and w.output > 1]
+    caps = {2**power for n in chosen for power in range(most[n].bit_length())} | {most[n] for n in chosen}
     for cap in sorted(caps) or [0]:
-        yield {n: min(cap, most) if n in chosen else most for n, most in largest.items()}
+        yield {n: min(cap, batch) if n in chosen else batch for n, batch in most.items()}
+
+
+def named(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """``candidates`` with names: the label, and what sets it apart where several share one."""
+    listed = list(candidates)
+    shared: dict[str, list[int]] = {}
+    for index, candidate in enumerate(listed):
+        shared.setdefault(candidate.label, []).append(index)
+    for label, indices in shared.items():
+        for number, index in enumerate(indices, 1):
+            name = label if len(indices) == 1 else f"{label}/{number}"
+            listed[index] = replace(listed[index], name=name)
+    return listed
 
 
 def prune(candidates: Iterable[Candidate], keep_schemes: bool) -> list[Candidate]:
@@ -138,7 +188,7 @@ def prune(candidates: Iterable[Candidate], keep_schemes: bool) -> list[Candidate
             continue
         kept = [old for old in kept if not _dominates(new, old, keep_schemes)]
         kept.append(new)
-    return [replace(candidate, name=name) for candidate, name in zip(kept, _unique(kept), strict=True)]
+    return named(kept)
 
 
 def _dominates(a: Candidate, b: Candidate, keep_schemes: bool) -> bool:
@@ -148,20 +198,15 @@ def _dominates(a: Candidate, b: Candidate, keep_schemes: bool) -> bool:
         return False
     if a.startup > b.startup or a.price > b.price or not set(b.demand) <= set(a.demand):
         return False
-    return all(_no_more(a.demand[name], need) for name, need in b.demand.items())
+    return all(_covered(a, k, b) for k in range(len(a.kind.resources)))
 
 
-def _no_more(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    """Whether a request takes no more of ``a`` than of ``b``; a serial unit is busy on all its resources at once."""
-    if len(b) == 1:
-        return max(a) <= b[0]
-    return len(a) == len(b) and all(x <= y for x, y in zip(a, b, strict=True))
+def _covered(a: Candidate, k: int, b: Candidate) -> bool:
+    """Whether some resource of ``b`` is at least as busy as resource ``k`` of ``a``, whatever the mix of requests.
 
-
-def _unique(candidates: list[Candidate]) -> list[str]:
-    """Names, with the batch added where two units would share one."""
-    names = [candidate.name for candidate in candidates]
-    return [
-        name if names.count(name) == 1 else f"{name}/batch {max(candidate.batches.values())}"
-        for name, candidate in zip(names, candidates, strict=True)
-    ]
+    Up to the last digits: dividing by a batch and multiplying again does not always give the same number.
+    """
+    return any(
+        all(a.demand[name][k] <= need[other] * (1.0 + 1e-12) for name, need in b.demand.items())
+        for other in range(len(b.kind.resources))
+    )

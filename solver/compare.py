@@ -12,9 +12,7 @@ from solver.formulas import cost as money
 from solver.milp import master
 from solver.optimise import rank
 from solver.reachable import require_paths
-
-TIES = 1e-6
-"""Relative difference below which two throughputs are the same."""
+from solver.rounding import text
 
 
 @dataclass(frozen=True)
@@ -37,13 +35,20 @@ def alternatives(data: Data, limits: Limits) -> list[Alternative]:
     return [alternative(data, scheme, limits) for scheme in data.schemes]
 
 
-def alternative(data: Data, scheme: str, limits: Limits) -> Alternative:
-    """The best that ``scheme`` does alone: most requests/s, then fewest cards; its flows move the fewest bytes."""
+def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False) -> Alternative:
+    """The best that ``scheme`` does alone: most requests/s, then fewest cards; its flows move the fewest bytes.
+
+    With ``objective`` it is the best plan for the instance's own objective that keeps every promise, if there is one.
+    """
     alone = data.only([scheme]).pruned()
     excluded = scheme not in data.instance.schemes.allow
-    problem = master.build(alone, promises=False)
-    goals = [problem.by_throughput, problem.by_cards]
-    ranked = rank(problem, goals, limits)
+    ranked = None
+    if objective:
+        problem = master.build(alone)
+        ranked = rank(problem, master.goals(problem)[:3], limits)
+    if ranked is None or not ranked.found:
+        problem = master.build(alone, promises=False)
+        ranked = rank(problem, [problem.by_throughput, problem.by_cards], limits)
     if not ranked.found:
         status: Status = "infeasible" if ranked.status == "infeasible" else "stopped"
         reason = "breaks a limit on pools" if status == "infeasible" else "stopped before a plan was found"
@@ -77,7 +82,7 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
     busiest = max(assemble.charges(chosen).values(), default=0.0)
     compute = most  # a limit that does not bind takes nothing away
     if busiest >= assemble.FULL or most <= 0:
-        compute = settle.capacity(chosen.data, chosen.counts, links=False).throughput
+        compute = settle.most(chosen.data, chosen.counts, links=False)
     reason = _breaks(chosen, drained)
     return Row(
         scheme=scheme,
@@ -134,13 +139,13 @@ def _breaks(chosen: Chosen, drained: float | None) -> str | None:
     if most <= 0:
         return "; ".join(cannot(chosen.data)) or "the cards and limits leave it no units for every stage"
     if most < instance.rate * (1.0 - 1e-9):
-        return f"below the {instance.rate:.4g} requests/s that arrive"
+        return f"below the {text(instance.rate)} requests/s that arrive"
     if deadline is None:
         return None
     if drained is None:
         return "the startup backlog never drains"
     if drained > deadline * (1.0 + 1e-9):
-        return f"misses the deadline by {drained - deadline:.3g} s"
+        return f"misses the deadline by {text(drained - deadline)} s"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from models.instance import Instance
 from solver import candidates as making
@@ -22,6 +23,23 @@ class Data:
     candidates: tuple[Candidate, ...]
     routes: tuple[Route, ...]
     rejected: tuple[Rejected, ...]
+
+    @cached_property
+    def tick(self) -> float:
+        """Unit-seconds that a request of the mix takes at least: the unit of time inside programs.
+
+        Together with :meth:`share` it keeps coefficients near one, whether requests take microseconds or hours and
+        whether a workload is most of the mix or little of it, so that no tolerance of a solver depends on it.
+        """
+        total = 0.0
+        for name in self.instance.workloads:
+            needs = [max(c.demand[name]) for c in self.candidates if name in c.demand]
+            total += self.share(name) * min(needs, default=0.0)
+        return total or 1.0
+
+    def share(self, workload: str) -> float:
+        """Share of a workload in the mix; its columns count requests in it, per tick."""
+        return self.instance.workloads[workload].rate / self.instance.rate
 
     def only(self, schemes: Iterable[str]) -> "Data":
         """The same, with these schemes alone."""
@@ -62,7 +80,7 @@ def gather(instance: Instance, topology: Topology | None = None) -> Data:
         instance=instance,
         topology=topology,
         schemes=names,
-        candidates=tuple(unit for unit in made if isinstance(unit, Candidate)),
+        candidates=tuple(making.named(unit for unit in made if isinstance(unit, Candidate))),
         routes=tuple(find(instance, topology, names)),
         rejected=tuple(unit for unit in made if isinstance(unit, Rejected)),
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from models.instance import Instance
 from models.plan import Conflict, Relaxation
+from models.workload import PoolLimit
 from solver import settle
 from solver.backend import Limits, Session
 from solver.compare import cannot
@@ -11,6 +12,7 @@ from solver.data import Data
 from solver.milp import master
 from solver.optimise import rank
 from solver.rounding import down, up
+from solver.rounding import text as digits
 
 Solvable = Callable[[Instance], bool]
 """Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""
@@ -22,7 +24,11 @@ def reasons(data: Data, solvable: Solvable, limits: Limits) -> tuple[list[Confli
     apart = [data.pruned()] if instance.schemes.mix else [data.only([name]).pruned() for name in data.schemes]
     most = [rate for rate in (_throughput(one, limits) for one in apart) if rate is not None]
     cards = [f"cards[{name}]" for name in instance.hardware.groups]
-    pools = [f"pools[{index}]" for index in range(len(instance.limits.pools))]
+    pools = [f"pools[{index}] ({_named(limit)})" for index, limit in enumerate(instance.limits.pools)]
+    ready = min(instance.startup(name) for name in instance.hardware.groups)
+    if instance.service.drain is not None and instance.service.drain <= ready:
+        late = f"drain: the deadline of {digits(instance.service.drain)} s is over before any unit is ready"
+        return [Conflict(limits=[f"{late} ({digits(ready)} s)"])], _later(instance, data, solvable, limits)
     if not most:
         return [Conflict(limits=[*pools, *cards])], []
     if max(most) <= 0.0:
@@ -33,6 +39,21 @@ def reasons(data: Data, solvable: Solvable, limits: Limits) -> tuple[list[Confli
     if not short:
         found.append(_deadline(apart, instance, solvable, limits))
     return [conflict], [relaxation for _, relaxation in sorted((f for f in found if f), key=lambda f: f[0])]
+
+
+def _later(instance: Instance, data: Data, solvable: Solvable, limits: Limits) -> list[Relaxation]:
+    apart = [data.pruned()] if instance.schemes.mix else [data.only([name]).pruned() for name in data.schemes]
+    found = _deadline(apart, instance, solvable, limits)
+    return [found[1]] if found else []
+
+
+def _named(limit: PoolLimit) -> str:
+    """A bound on pools in words."""
+    what = [word for word in (limit.stage, limit.scheme, limit.model) if word] or ["units"]
+    where = f" on {limit.group}" if limit.group else ""
+    bounds = [f"{key.replace('_', ' ')} {getattr(limit, key)}" for key in ("exactly", "at_least", "at_most")
+              if getattr(limit, key) is not None]  # fmt: skip
+    return f"{' '.join(what)}{where}: {', '.join(bounds)}"
 
 
 Sized = tuple[float, Relaxation]
@@ -61,9 +82,9 @@ def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
         return None
     one = len(instance.workloads) == 1
     path = f"workloads.{next(iter(instance.workloads))}.rate" if one else "workloads.*.rate"
-    text = f"arrivals {instance.rate:.4g} -> {after:.4g} requests/s" + ("" if one else " in all, same mix")
-    before = f"{instance.rate:.6g}/s"
-    return 1.0 - factor, _relaxation(path, before, f"{after:.6g}/s", "requests/s", text)
+    text = f"arrivals {digits(instance.rate)} -> {digits(after)} requests/s" + ("" if one else " in all, same mix")
+    before = f"{instance.rate!r}/s"
+    return 1.0 - factor, _relaxation(path, before, f"{after!r}/s", "requests/s", text)
 
 
 def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
@@ -81,8 +102,8 @@ def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
     service = instance.service.model_copy(update={"drain": after})
     if not solvable(instance.model_copy(update={"service": service})):
         return None
-    text = f"deadline {deadline:.4g} s -> {after:.4g} s"
-    return after / deadline - 1.0, _relaxation("service.drain", f"{deadline:.6g} s", f"{after:.6g} s", "s", text)
+    text = f"deadline {digits(deadline)} s -> {digits(after)} s"
+    return after / deadline - 1.0, _relaxation("service.drain", f"{deadline!r} s", f"{after!r} s", "s", text)
 
 
 def _relaxation(path: str, before: str, after: str, unit: str, text: str) -> Relaxation:

@@ -12,7 +12,8 @@ from solver.rounding import down, up
 
 def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     """One more card of each group, one of each together; then how much the promises stand."""
-    base = _most(data, {}, limits) if _may_grow(data) else chosen.settled.throughput
+    may_idle = leaves_cards_idle(data)
+    base = _most(data, {}, limits) if may_idle else chosen.settled.throughput
     scheme = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
     same = data.only(scheme) if len(scheme) == 1 and len(data.schemes) > 1 else None
     rows = []
@@ -34,8 +35,31 @@ def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
             if alone is not None and alone < most * (1.0 - 1e-6):
                 more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(scheme))} alone"})
             rows.append(more)
+    if may_idle and data.instance.objective != "gpus":
+        rows.extend(_savings(data, steps, limits))
     rows.extend(_margins(chosen))
     return rows
+
+
+def _savings(data: Data, steps: list[tuple[dict[str, int], str]], limits: Limits) -> list[Marginal]:
+    """What one more card, to be used where it helps, takes off the bill."""
+    currency = data.instance.billing.currency
+    now, rows = _cheapest(data, {}, limits), []
+    for extra, text in steps[: len(data.instance.hardware.groups)]:
+        less = _cheapest(data, extra, limits)
+        if now is None or less is None:
+            continue
+        saved = now - less if now - less > 1e-6 * now else 0.0
+        said = f"{less:,.2f} instead of {now:,.2f} {currency}/h" if saved else "no cheaper"
+        unit = f"{currency}/h"
+        rows.append(Marginal(name=f"cost[{','.join(extra)}]", step=1.0, unit=unit, gain=saved, text=f"{text}: {said}"))
+    return rows
+
+
+def _cheapest(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
+    problem = master.build(data, extra=extra)
+    ranked = rank(problem, [problem.by_cost], limits)
+    return ranked.value if ranked.status == "optimal" else None
 
 
 def _most(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
@@ -44,7 +68,7 @@ def _most(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
     return ranked.value if ranked.status == "optimal" else None
 
 
-def _may_grow(data: Data) -> bool:
+def leaves_cards_idle(data: Data) -> bool:
     """Whether the plan may serve less than its cards could: only where leaving cards idle is worth something."""
     instance = data.instance
     return instance.objective == "gpus" or (instance.objective != "throughput" and instance.billing.pay == "used")
@@ -97,7 +121,7 @@ def _margins(chosen: Chosen) -> list[Marginal]:
                         step=share * channel.capacity,
                         unit="B/s",
                         gain=None,
-                        text=f"link {channel.name} may shrink to {up(share * channel.capacity / 1e9):.4g} GB/s",
+                        text=f"link {channel.name} may shrink to {up(share * channel.capacity / 1e9):.4g} GB/s in all",
                     )
                 )
     return rows

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from solver import settle
 from solver.backend import Limits, Outcome, Session, gap
-from solver.milp.master import Goal, Master, build
+from solver.milp.master import Goal, Master
 from solver.milp.model import Row
 
-SLACK = 1e-9
-"""Relative room left on a goal that is met, below any digit shown, so that the next stage is not cut off."""
+SLACK = 1e-7
+"""Relative room left on a goal that is met, below any digit shown, so that the next goal is not cut off."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
         if not goal.terms:  # nothing to choose: the goal is the same for every plan
             stages.append((goal.name, 0.0))
             continue
-        limits.progress = f"goal {goal.name}" + _standing(stages, first)
+        limits.progress = f"goal {goal.name}" + _standing(stages)
         outcome = session.solve(goal.terms, goal.maximise, limits, last.values if last else ())
         if outcome.status == "infeasible" and last is None:
             return Ranked("infeasible", (), None, None, ())
@@ -47,23 +48,29 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
             proven = False
             break
         last, first = outcome, first or outcome
-        stages.append((goal.name, outcome.value))
+        value = outcome.value
+        if goal.name == "throughput" and goal is not goals[-1]:  # the solver may overshoot by its tolerance
+            value = settle.most(master.data, _counts(master, outcome)) / goal.unit
+        stages.append((goal.name, value * goal.unit))
         if outcome.status != "optimal":
             proven = False
             break
-        session.add(_keep(goal, outcome.value))
+        session.add(_keep(goal, value))
     if last is None or first is None:
         return Ranked("stopped", (), None, None, ())
-    counts = tuple(round(last.values[column]) for column in master.units)
-    status = "optimal" if proven else "feasible"
-    constant = not goals[0].terms
-    return Ranked(status, counts, None if constant else first.value, None if constant else first.bound, tuple(stages))
+    status, counts = "optimal" if proven else "feasible", _counts(master, last)
+    if not goals[0].terms:
+        return Ranked(status, counts, None, None, tuple(stages))
+    bound = None if first.bound is None else first.bound * goals[0].unit
+    return Ranked(status, counts, stages[0][1], bound, tuple(stages))
 
 
-def _standing(stages: Sequence[tuple[str, float]], first: Outcome | None) -> str:
-    if not stages or first is None or first.value is None:
-        return ""
-    return f"; {stages[0][0]} {first.value:.6g}, bound {first.bound:.6g}, gap {gap(first.value, first.bound):.2g}"
+def _counts(master: Master, outcome: Outcome) -> tuple[int, ...]:
+    return tuple(round(outcome.values[column]) for column in master.units)
+
+
+def _standing(stages: Sequence[tuple[str, float]]) -> str:
+    return "; so far " + ", ".join(f"{name} {value:.6g}" for name, value in stages) if stages else ""
 
 
 def _keep(goal: Goal, value: float) -> Row:
@@ -77,9 +84,6 @@ def _keep(goal: Goal, value: float) -> Row:
 def better(a: Ranked, b: Ranked, goals: Sequence[Goal]) -> bool:
     """Whether ``a`` comes before ``b`` in the order of ``goals``; the last goal compares only within one model."""
     for (_, x), (_, y), goal in zip(a.stages, b.stages, goals[:-1], strict=False):
-        if gap(x, y) > 1e-7 and abs(x - y) > 1e-9:
+        if gap(x, y) > 2.0 * SLACK:
             return (x > y) == goal.maximise
     return False
-
-
-__all__ = ["Ranked", "better", "build", "rank"]

@@ -17,12 +17,14 @@ def unreachable(data: Data) -> list[Problem]:
         if workload.output == 1 or carried or _connected(data):
             continue
         names = ", ".join(instance.schemes.allow)
+        pooled = instance.schemes.allow == ["pd-pooled"] and not instance.hardware.stores
         problems.append(
             Problem(
-                "hardware.links",
-                f"{name} is served by {names} alone, and no path joins two places for its handoff",
+                "hardware.stores" if pooled else "hardware.links",
+                f"{name} is served by {names} alone, and "
+                + ("there is no store" if pooled else "no path joins two places for its handoff"),
                 None,
-                "a link between groups (and a store on it for pd-pooled), `inside_handoffs: free`, or another scheme",
+                "a store on a link" if pooled else "a link between groups, `inside_handoffs: free`, or another scheme",
             )
         )
     return problems

@@ -15,7 +15,7 @@ from solver.regimes import DrainPhase, Settled
 
 def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     """Places where the plan says something else than its own counts and flows give."""
-    found = _match(plan, gather(instance))
+    found = _match(plan, gather(instance).only(instance.schemes.allow if instance.schemes.mix else [plan.scheme or ""]))
     if isinstance(found, str):
         yield found
         return
@@ -34,6 +34,8 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     for key, value in again.items():
         yield from _unlike(key, _plain(getattr(plan, key)), _plain(value))
     yield from _objective(plan)
+    schemes = {pool.scheme for pool in plan.pools}
+    yield from _unlike("scheme", plan.scheme, next(iter(schemes)) if len(schemes) == 1 else "mixed")
 
 
 def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
@@ -45,6 +47,7 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
             for i, c in enumerate(data.candidates)
             if (c.stage, c.group, c.model) == (pool.stage, pool.group, pool.model)
             and pool.scheme in c.schemes
+            and set(c.demand) == set(pool.rates)
             and (pool.stage == "prefill" or dict(c.batches) == pool.batches)
         ]
         if not match:

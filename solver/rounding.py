@@ -4,6 +4,11 @@ import math
 from collections.abc import Callable
 
 
+def text(value: float) -> str:
+    """Four significant digits, never in exponent form."""
+    return f"{float(f'{value:.4g}'):,.10g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.4g}"
+
+
 def up(value: float) -> float:
     """The least number of four digits that is not below ``value``."""
     return _rounded(value, math.ceil)

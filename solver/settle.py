@@ -3,15 +3,17 @@
 Everything here is a linear program over the rows of the master problem, with counts as numbers.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from solver.backend import Limits, Session
+from solver.backend import Limits, Outcome, Session
 from solver.data import Data
 from solver.formulas import drain as fluid
 from solver.milp import demand, flows
 from solver.milp.flows import Flows
-from solver.milp.master import mix
+from solver.milp.master import crossing, mix
 from solver.milp.model import Model, Row, Term, at_least, at_most
 from solver.regimes import DrainPhase, Settled
 
@@ -23,18 +25,23 @@ def numbers(counts: Sequence[int], column: int) -> tuple[tuple[Term, ...], ...]:
     return tuple(((column, float(count)),) if count else () for count in counts)
 
 
-def _read(regime: Flows, data: Data, values: Sequence[float], throughput: float) -> Settled:
+def _read(regime: Flows, data: Data, values: Sequence[float], scale: float) -> Settled:
+    """Flows of a regime in requests, times ``scale``; crumbs that are the solver's tolerance are swept away."""
+    columns = [*regime.rates.values(), *regime.routes.values()]
+    crumb = 1e-9 * max((values[column] for column in columns), default=0.0)
+
+    def swept(workload: str, column: int) -> float:
+        return values[column] * data.share(workload) * scale if values[column] > crumb else 0.0
+
     return Settled(
-        throughput,
-        {key: max(0.0, values[column]) for key, column in regime.rates.items()},
-        tuple(max(0.0, values[regime.routes[index]]) for index in range(len(data.routes))),
+        0.0,
+        {(workload, c): swept(workload, column) for (workload, c), column in regime.rates.items()},
+        tuple(swept(route.workload, regime.routes[r]) for r, route in enumerate(data.routes)),
     )
 
 
-def capacity(data: Data, counts: Sequence[int], links: bool = True) -> Settled:
-    """The most that ``counts`` units sustain of the stated mix; of the flows that do it, those with the fewest bytes
-    on links, and of these the ones that keep units busy the least, so that the quicker of two units is preferred.
-    """
+def _at_capacity(data: Data, counts: Sequence[int], links: bool = True) -> tuple[Session, Outcome, Flows, int]:
+    """The program of the most that ``counts`` units sustain, solved."""
     model = Model()
     one = model.constant()
     throughput = model.column()
@@ -42,45 +49,60 @@ def capacity(data: Data, counts: Sequence[int], links: bool = True) -> Settled:
     regime = flows.add(model, data, "", numbers(counts, one), one, unlimited)
     model.rows.extend(flows.rows(data, regime, mix(data, throughput)))
     session = Session(model)
-    most = session.solve([(throughput, 1.0)], True, EASY)
-    if not most.found or most.value is None:
-        return Settled(0.0, {}, tuple(0.0 for _ in data.routes))
-    if not links:
-        return _read(regime, data, most.values, most.value)
-    crossing = [(regime.routes[r], route.crossing / 1e9) for r, route in enumerate(data.routes)]
-    busy = [(column, max(data.candidates[i].demand[name])) for (name, i), column in regime.rates.items()]
-    session.add(at_least("keep[throughput]", [(throughput, 1.0)], most.value * (1.0 - 1e-12)))
-    best = most
-    for terms in (crossing, busy):
+    return session, session.solve([(throughput, 1.0)], True, EASY), regime, throughput
+
+
+def most(data: Data, counts: Sequence[int], links: bool = True) -> float:
+    """The most requests/s that ``counts`` units sustain of the stated mix; links may be left unlimited."""
+    _, outcome, _, _ = _at_capacity(data, counts, links)
+    return max(0.0, outcome.value or 0.0) / data.tick
+
+
+def capacity(data: Data, counts: Sequence[int]) -> Settled:
+    """The most that ``counts`` units sustain of the stated mix; of the flows that do it, those with the fewest bytes
+    on links, and of these the ones that keep units busy the least, so that the quicker of two units is preferred.
+    """
+    session, best, regime, throughput = _at_capacity(data, counts)
+    if not best.found or best.value is None or best.value <= 0.0:
+        return Settled(0.0, dict.fromkeys(regime.rates, 0.0), tuple(0.0 for _ in data.routes))
+    value = best.value
+    moved = [(column, weight) for (_, column), weight in crossing(data, regime)]
+    busy = [
+        (column, max(data.candidates[i].demand[name]) * data.share(name) / data.tick)
+        for (name, i), column in regime.rates.items()
+    ]
+    session.add(at_least("keep[throughput]", [(throughput, 1.0)], value * (1.0 - 1e-12)))
+    for terms in (moved, busy):
         least = session.solve(terms, False, EASY) if terms else best
         if not least.found or least.value is None:
             break
         best = least
         session.add(at_most("keep", terms, least.value * (1.0 + 1e-12)))
-    return _read(regime, data, best.values, most.value)
+    return replace(_read(regime, data, best.values, 1.0 / data.tick), throughput=value / data.tick)
 
 
 def _resources(data: Data) -> set[str]:
     return {name for route in data.routes for name in route.charges}
 
 
-def drained(data: Data, counts: Sequence[int], most: Settled) -> tuple[float, list[DrainPhase]] | None:
+def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float, list[DrainPhase]] | None:
     """The first second at which the startup backlog can be gone, and the rates that do it; None: never.
 
-    With one startup time all units serve at the rates of ``most`` from then on. With several, for each phase that
+    With one startup time all units serve at the rates of ``settled`` from then on. With several, for each phase that
     could be the last, its length is the column that is minimised.
     """
     starts = sorted({c.startup for c, count in zip(data.candidates, counts, strict=True) if count})
     if len(starts) == 1:
-        end = fluid.drained_at(data.instance.rate, most.throughput, starts[0])
-        return (end, [DrainPhase(starts[0], end, most.rates, most.routes)]) if end < math.inf else None
+        end = fluid.drained_at(data.instance.rate, settled.throughput, starts[0])
+        return (end, [DrainPhase(starts[0], end, settled.rates, settled.routes)]) if end < math.inf else None
     for last, start in enumerate(starts):
         longest = starts[last + 1] - start if last + 1 < len(starts) else float("inf")
         found = _drained_in(data, counts, starts[: last + 1], longest)
         if found is None:
             continue
         ready = [n if c.startup <= start else 0 for c, n in zip(data.candidates, counts, strict=True)]
-        if found[0] > start or capacity(data, ready).throughput >= data.instance.rate:
+        later = found[0] > start + 1e-9 * max(start, data.tick)
+        if later or most(data, ready) >= data.instance.rate:
             return found  # else nothing waits yet, but a backlog builds up until more units are ready
     return None
 
@@ -88,41 +110,41 @@ def drained(data: Data, counts: Sequence[int], most: Settled) -> tuple[float, li
 def _drained_in(
     data: Data, counts: Sequence[int], starts: Sequence[float], longest: float
 ) -> tuple[float, list[DrainPhase]] | None:
-    model = Model()
+    """The end of the drain when it lies in the phase that begins with the last of ``starts``; times in ticks inside."""
+    model, tick = Model(), data.tick
     one = model.constant()
-    length = model.column(upper=longest)
+    length = model.column(upper=longest / tick)
     done: dict[str, list[Term]] = {name: [] for name in data.instance.workloads}
     regimes = []
     for number, start in enumerate(starts):
         final = number == len(starts) - 1
-        time = length if final else model.column(starts[number + 1] - start, starts[number + 1] - start)
+        fixed = 0.0 if final else (starts[number + 1] - start) / tick
+        time = length if final else model.column(fixed, fixed)
         ready = [count if c.startup <= start else 0 for c, count in zip(data.candidates, counts, strict=True)]
         regime = flows.add(model, data, f"[{number}]", numbers(ready, time), time)
         served = {name: model.column() for name in data.instance.workloads}
         model.rows.extend(flows.rows(data, regime, {name: ((c, 1.0),) for name, c in served.items()}))
         regimes.append(regime)
-        for name, workload in data.instance.workloads.items():
+        for name in data.instance.workloads:
             done[name].append((served[name], 1.0))
-            end: list[Term] = [(one, -workload.rate * (start if final else starts[number + 1]))]
-            end += [(length, -workload.rate)] if final else []
+            end: list[Term] = [(one, -data.instance.rate * (start if final else starts[number + 1]))]
+            end += [(length, -data.instance.rate * tick)] if final else []
             low = 0.0 if final else -float("inf")
             model.rows.append(Row(f"arrived[{name},{number}]", (*done[name], *end), low, 0.0))
     session = Session(model)
     outcome = session.solve([(length, 1.0)], False, EASY)
     if not outcome.found or outcome.value is None:
         return None
-    cuts = [*starts, starts[-1] + outcome.value]
-    crossing = [(r.routes[i], route.crossing / 1e9) for r in regimes for i, route in enumerate(data.routes)]
-    if crossing:  # of the ways to be done by then, the one with the fewest bytes on links
+    cuts = [*starts, starts[-1] + outcome.value * tick]
+    moved = [(column, weight) for regime in regimes for (_, column), weight in crossing(data, regime)]
+    if moved:  # of the ways to be done by then, the one with the fewest bytes on links
         session.bound(length, outcome.value, outcome.value * (1.0 + 1e-12))
-        least = session.solve(crossing, False, EASY)
+        least = session.solve(moved, False, EASY)
         outcome = least if least.found else outcome
     phases = []
-    for regime, begin, finish in zip(regimes, cuts, cuts[1:], strict=False):
-        scale = 1.0 / (finish - begin) if finish > begin else 0.0
-        read = _read(regime, data, outcome.values, 0.0)
-        rates = {key: amount * scale for key, amount in read.rates.items()}
-        phases.append(DrainPhase(begin, finish, rates, tuple(amount * scale for amount in read.routes)))
+    for regime, (begin, finish) in zip(regimes, itertools.pairwise(cuts), strict=True):
+        read = _read(regime, data, outcome.values, 1.0 / (finish - begin) if finish > begin else 0.0)
+        phases.append(DrainPhase(begin, finish, read.rates, read.routes))
     return cuts[-1], phases
 
 

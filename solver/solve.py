@@ -10,12 +10,12 @@ from models.plan import Conflict, Cost, Drain, ObjectiveValue, Plan, Relaxation,
 from solver import assemble, settle
 from solver.assemble import Chosen
 from solver.assumptions import assumptions, warnings
-from solver.backend import Limits, gap
-from solver.compare import alternatives
+from solver.backend import PROOF, Limits, gap
+from solver.compare import alternative, alternatives
 from solver.data import Data, gather
 from solver.infeasible import reasons
 from solver.milp import master
-from solver.next_steps import marginals
+from solver.next_steps import leaves_cards_idle, marginals
 from solver.optimise import Ranked, better, rank
 from solver.reachable import require_paths
 from solver.verify import verify
@@ -47,7 +47,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     data = gather(instance)
     require_paths(data)
     allowed = data.only(instance.schemes.allow)
-    ranked, chosen = _best(allowed.pruned() if options.prune else allowed, options.limits)
+    ranked, chosen = _best(allowed, options.limits, options.prune)
     if chosen is None:
         return _without_plan(instance, data, ranked, began)
     found = settle.drained(chosen.data, chosen.counts, chosen.settled)
@@ -59,12 +59,13 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     drain = assemble.drain(chosen, found)
     cost = assemble.cost(chosen)
     pools = assemble.pools(chosen)
+    objective = _objective(instance, ranked, chosen, cost)
     plan = Plan(
         instance=instance.name,
         instance_sha256=instance.sha256(),
         instance_document=instance.document(),
-        status=_status(ranked),
-        objective=_objective(instance, ranked, chosen, cost),
+        status=_status(ranked, objective),
+        objective=objective,
         solve_seconds=time.perf_counter() - began,
         scheme=_scheme([pool.scheme for pool in pools]),
         throughput=chosen.settled.throughput,
@@ -89,19 +90,21 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     return plan
 
 
-def _status(ranked: Ranked) -> Status:
-    return "optimal" if ranked.status == "optimal" else "feasible"
+def _status(ranked: Ranked, objective: ObjectiveValue) -> Status:
+    proven = ranked.status == "optimal" and objective.gap is not None and objective.gap <= PROOF
+    return "optimal" if proven else "feasible"
 
 
 def _scheme(names: Sequence[str]) -> str:
     return names[0] if len(set(names)) == 1 else "mixed"
 
 
-def _best(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
+def _best(data: Data, limits: Limits, prune: bool = True) -> tuple[Ranked, Chosen | None]:
     """The best plan; where schemes may not stand side by side, the best of each scheme alone."""
     if data.instance.schemes.mix:
-        return _solved(data, limits)
-    tried = [_solved(data.only([scheme]), limits) for scheme in data.schemes]
+        return _solved(data.pruned() if prune else data, limits)
+    apart = [data.only([scheme]) for scheme in data.schemes]
+    tried = [_solved(one.pruned() if prune else one, limits) for one in apart]
     order = master.goals(master.build(data, promises=False))
     best: tuple[Ranked, Chosen | None] | None = None
     for one in tried:
@@ -128,13 +131,14 @@ def _solved(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
 def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:
     """The schemes that were not chosen, each alone."""
     used = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
-    left = data.only([name for name in data.schemes if used != {name}])
-    return [found.row for found in alternatives(left, limits)]
+    own = leaves_cards_idle(data)  # then the most requests/s would answer a question that nobody asked
+    left = [name for name in data.schemes if used != {name}]
+    return [alternative(data, scheme, limits, own).row for scheme in left]
 
 
 def _solvable(instance: Instance) -> bool:
     """Whether a changed instance has a plan."""
-    return _best(gather(instance).only(instance.schemes.allow).pruned(), Limits(seconds=10.0))[1] is not None
+    return _best(gather(instance).only(instance.schemes.allow), Limits(seconds=10.0))[1] is not None
 
 
 def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -> ObjectiveValue:
@@ -149,13 +153,14 @@ def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -
     }[name]
     if value is None:
         raise UnverifiedError("a cost objective without prices")
+    bound: float | None
     if ranked.value is None:  # every plan costs the same
-        bound: float | None = value
+        bound = value
     elif ranked.bound is None:
         bound = None
-    else:  # the bound in the unit of the value; the last digits of the value are the exact ones
-        bound = value * ranked.bound / ranked.value if ranked.value else value
-        bound = max(bound, value) if name == "throughput" else min(bound, value)
+    else:
+        scale = value / cost.per_hour if name == "effective_cost" and cost.per_hour else 1.0
+        bound = max(ranked.bound * scale, value) if name == "throughput" else min(ranked.bound * scale, value)
     return ObjectiveValue(
         name=name, value=value, bound=bound, gap=None if bound is None else gap(value, bound), unit=unit
     )

@@ -1,7 +1,7 @@
 """The cluster as a graph: groups, stores and links are nodes; a path says what it charges and how long it takes.
 
 Groups and stores do not relay: a path runs from place to place over links only. Among paths the quickest for the
-payload is taken, by ``startup + payload / port bandwidth`` summed over its links.
+payload is taken, by its narrowest port and the startup times of its links.
 """
 
 from dataclasses import dataclass
@@ -51,36 +51,40 @@ class Topology:
 
     @cache  # noqa: B019 - lives as long as one solve
     def path(self, source: str, target: str, payload: float) -> Path | None:
-        """The quickest path for ``payload`` bytes, or None when the places are not connected."""
-        if source == target:
-            return self._inside(source, payload)
+        """The quickest path for ``payload`` bytes, or None when the places are not connected.
 
-        def seconds(u: str, v: str, _: dict[str, Any]) -> float | None:
+        A transfer takes as long as its narrowest link lets it, so for each bandwidth the path of least startup is found
+        over links that are at least as wide; the quickest of these is the quickest of all.
+        """
+        if source == target and self.hardware.groups[source].inside_handoffs == "free":
+            return Path((), (), float("inf"), 0.0)
+        widths = sorted({link.port_bandwidth for link in self.hardware.links.values()}, reverse=True)
+        paths = [path for path in (self._over(source, target, width) for width in widths) if path is not None]
+        return min(paths, key=lambda path: (path.seconds(payload), len(path.links), path.links), default=None)
+
+    def _over(self, source: str, target: str, width: float) -> Path | None:
+        """The path of least startup, then fewest links, over links of at least ``width`` B/s."""
+        links = self.hardware.links
+
+        def cost(_: str, v: str, __: dict[str, Any]) -> float | None:
             if v == target:
                 return 0.0
-            return self._seconds(v, payload) if self.graph.nodes[v]["kind"] == "link" else None
+            return links[v].startup + 1e-15 if v in links and links[v].port_bandwidth >= width else None
 
+        if source == target:  # out to a link and back
+            near = [link for link in self.graph.successors(source) if links[link].port_bandwidth >= width]
+            best = min(near, key=lambda link: (links[link].startup, link), default=None)
+            return None if best is None else self._path([source, best, target])
         try:
-            nodes = nx.dijkstra_path(self.graph, source, target, weight=seconds)
+            return self._path(nx.dijkstra_path(self.graph, source, target, weight=cost))
         except nx.NetworkXNoPath:
             return None
-        return self._path(nodes)
-
-    def _inside(self, group: str, payload: float) -> Path | None:
-        if self.hardware.groups[group].inside_handoffs == "free":
-            return Path((), (), float("inf"), 0.0)
-        links = sorted(self.graph.successors(group), key=lambda link: (self._seconds(link, payload), link))
-        return self._path([group, links[0], group]) if links else None
-
-    def _seconds(self, link: str, payload: float) -> float:
-        described = self.hardware.links[link]
-        return handoff.transfer_seconds(payload, described.port_bandwidth, described.startup)
 
     def _path(self, nodes: list[str]) -> Path:
         links = tuple(nodes[1:-1])
         charged: list[str] = []
         for before, link, after in zip(nodes, nodes[1:], nodes[2:], strict=False):
-            charged.extend(channel_names(self.graph, self.hardware, link, before, after))
+            charged.extend(channel_names(self.hardware, link, before, after))
         described = [self.hardware.links[link] for link in links]
         return Path(
             links,
@@ -113,20 +117,16 @@ def _ports(link: Link, graph: "nx.DiGraph[str]", place: str) -> int:
     return link.ports * (int(graph.nodes[place]["servers"]) if link.per == "server" else 1)
 
 
-def channel_names(graph: "nx.DiGraph[str]", hardware: Hardware, link: str, before: str, after: str) -> list[str]:
-    """Channels that a byte is charged to when it crosses ``link`` from ``before`` to ``after``."""
+def channel_names(hardware: Hardware, link: str, before: str, after: str) -> list[str]:
+    """Channels that a byte is charged to when it crosses ``link`` from ``before`` to ``after``.
+
+    A shared link is one channel, or one a place where every server has ports of its own; otherwise each place on the
+    link has a channel in and a channel out.
+    """
     described = hardware.links[link]
-    if described.duplex == "shared" and described.per == "link":
-        return [link]
-    if described.duplex == "shared":
-        return [f"{link}[{before}]", f"{link}[{after}]"]
-    ends = list(graph.successors(link))
-    if len(ends) == 2 and described.per == "link":  # out of one end is into the other
-        there, back = f"{link}[{ends[0]}->{ends[1]}]", f"{link}[{ends[1]}->{ends[0]}]"
-        if before == after:  # between two servers of one end
-            return [there, back]
-        return [there if before == ends[0] else back]
-    return [f"{link}[{before}->]", f"{link}[->{after}]"]
+    if described.duplex == "per-direction":
+        return [f"{link}[{before}->]", f"{link}[->{after}]"]
+    return [link] if described.per == "link" else [f"{link}[{before}]", f"{link}[{after}]"]
 
 
 def _channels(graph: "nx.DiGraph[str]", hardware: Hardware) -> list[Channel]:
@@ -135,7 +135,7 @@ def _channels(graph: "nx.DiGraph[str]", hardware: Hardware) -> list[Channel]:
         ends = list(graph.successors(name))
         for before in ends:
             for after in ends:
-                for channel in channel_names(graph, hardware, name, before, after):
+                for channel in channel_names(hardware, name, before, after):
                     place = before if channel in (f"{name}[{before}]", f"{name}[{before}->]") else after
                     ports = _ports(link, graph, place)
                     channels[channel] = Channel(channel, name, ports * link.port_bandwidth)

@@ -88,10 +88,10 @@ def memory_use(
     )
 
 
-def largest_batch(kind: Kind, shape: Shape, gpu: Device, workload: Workload) -> int:
-    """Largest batch of ``workload`` that fits; 0 when not one request does."""
+def largest_batch(shape: Shape, gpu: Device, workload: Workload, buffer: float) -> int:
+    """Largest batch of ``workload`` that fits beside ``buffer`` bytes; 0 when not one request does."""
     final = physics.final_state(shape, workload.admitted)
-    return int(memory.largest_batch(gpu.memory, shape.resident, final, buffers(kind, shape, workload)))
+    return int(memory.largest_batch(gpu.memory, shape.resident, final, buffer))
 
 
 def demand(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[float, ...]:

@@ -13,7 +13,6 @@ from models.instance import Instance
 from models.plan import Plan, Pool
 from solver import physics
 from solver.formulas import memory, state
-from solver.physics import Shape
 from solver.reported import differences
 from solver.topology import Topology
 
@@ -23,6 +22,17 @@ TOLERANCE = 1e-6
 
 def verify(plan: Plan, instance: Instance) -> list[str]:
     """Violations, each named after the limit it breaks; an empty list when the plan holds."""
+    return [*_identity(plan, instance), *_broken(plan, instance)]
+
+
+def _identity(plan: Plan, instance: Instance) -> Iterator[str]:
+    if plan.instance_document != instance.document() or plan.instance_sha256 != instance.sha256():
+        yield "instance_document: not the instance as it stands"
+    if plan.instance != instance.name or plan.objective.name != instance.objective:
+        yield "objective: not the name or the objective of the instance"
+
+
+def _broken(plan: Plan, instance: Instance) -> list[str]:
     if plan.status in ("infeasible", "stopped"):
         return [] if not plan.pools else ["status: an infeasible plan has no pools"]
     found = [*_cards(plan, instance), *_schemes(plan, instance), *_pool_limits(plan, instance)]
@@ -118,20 +128,19 @@ def _memory(plan: Plan, instance: Instance) -> Iterator[str]:
         shape = physics.shape_of(instance.models[pool.model])
         group = instance.hardware.groups[pool.group]
         usable = memory.usable_bytes(group.accelerator.memory, group.usable)
+        held, buffer = 0.0, 0.0
         for name in pool.rates:
-            need = _resident(pool, shape, instance, name)
-            if _over(need, usable):
-                yield f"memory[{pool.name}]: {need:.6g} B for {name} of {usable:.6g} B"
-
-
-def _resident(pool: Pool, shape: Shape, instance: Instance, name: str) -> float:
-    longest = instance.workloads[name].admitted
-    one = state.state_bytes(longest.input, shape.kv_per_token)
-    if pool.stage == "prefill":
-        return memory.resident_bytes(shape.resident, 0.0, 0.0, memory.double_buffer_bytes(one))
-    final = state.state_bytes(state.covered_tokens(longest.input, longest.output), shape.kv_per_token)
-    buffer = 0.0 if pool.scheme == "replicas" else one
-    return memory.resident_bytes(shape.resident, final, pool.batches[name], buffer)
+            longest = instance.workloads[name].admitted
+            one = state.state_bytes(longest.input, shape.kv_per_token)
+            if pool.stage == "prefill":
+                buffer = max(buffer, memory.double_buffer_bytes(one))
+                continue
+            final = state.state_bytes(state.covered_tokens(longest.input, longest.output), shape.kv_per_token)
+            held = max(held, final * pool.batches[name])
+            buffer = max(buffer, 0.0 if pool.scheme == "replicas" else one)
+        need = memory.resident_bytes(shape.resident, held, 1.0, buffer)
+        if _over(need, usable):
+            yield f"memory[{pool.name}]: {need:.6g} B of {usable:.6g} B"
 
 
 Regime = tuple[Mapping[str, Mapping[str, float]], Mapping[str, float]]
@@ -220,7 +229,7 @@ def _conserved(
                     for key, rate in carried.items()
                     if known[key].workload == name and getattr(known[key], end) == group
                 )
-                if _differ(here, crossing):
+                if abs(here - crossing) > TOLERANCE * max(here, crossing, plan.throughput or 0.0):
                     yield f"handoff[{name},{stage}@{group}]: {here:.6g} requests/s there, {crossing:.6g} handed over"
 
 
@@ -235,12 +244,13 @@ def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[
         if (handoff.store is None) != (handoff.scheme == "pd-direct"):
             yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
         paths = [topology.path(a, b, payload) for a, b in itertools.pairwise(ends) if a and b]
-        stay = 0.0
+        stay, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None
         for path in paths:
             if path is None:
                 yield f"handoff[{handoff.name}]: the places are not connected"
                 return
-            stay += path.seconds(payload)
+            own = store.write if store and path is paths[0] else store.read if store else None
+            stay += max(path.seconds(payload), payload / own if own else 0.0)
             for channel in path.channels:
                 used[channel] = used.get(channel, 0.0) + rate * payload
         if handoff.store:

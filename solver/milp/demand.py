@@ -1,5 +1,6 @@
 r"""What must be served: arrivals for ever, and the startup backlog by its deadline."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Stretch:
 
 def sustain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:
     r"""The plan keeps up with arrivals: $\mu \ge \lambda$."""
-    yield at_least("sustain", [(throughput, 1.0), (arrivals, -data.instance.rate)], 0.0)
+    yield at_least("sustain", [(throughput, 1.0), (arrivals, -data.instance.rate * data.tick)], 0.0)
 
 
 def startups(data: Data) -> list[float]:
@@ -40,7 +41,7 @@ def drain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:
     if needed == math.inf:  # nothing is ready in time
         yield at_most("drain", [(arrivals, 1.0)], 0.0)
     else:
-        yield at_least("drain", [(throughput, 1.0), (arrivals, -needed)], 0.0)
+        yield at_least("drain", [(throughput, 1.0), (arrivals, -needed * data.tick)], 0.0)
 
 
 def phases(
@@ -54,7 +55,7 @@ def phases(
     """Columns and rows of every phase up to ``deadline``: only units that are ready serve in it."""
     stretches = []
     cuts = [start for start in startups(data) if start < deadline]
-    for number, (start, end) in enumerate(zip(cuts, [*cuts[1:], deadline], strict=True)):
+    for number, (start, end) in enumerate(itertools.pairwise([*cuts, deadline])):
         ready = tuple(
             terms if candidate.startup <= start else () for candidate, terms in zip(data.candidates, units, strict=True)
         )
@@ -68,14 +69,17 @@ def phases(
 def cumulative(data: Data, stretches: Sequence[Stretch], arrivals: int) -> Iterator[Row]:
     r"""Service never runs ahead of arrivals and has caught up at the deadline.
 
-    $\sum_{j \le k} t_j Y_{w,j} \le \lambda_w T_k$ for each phase end $T_k$, with equality at the deadline.
+    $\sum_{j \le k} t_j Y_{w,j} \le \lambda_w T_k$ for each phase end $T_k$, with equality at the deadline T;
+    rows are over $\lambda_w T$.
     """
-    for name, workload in data.instance.workloads.items():
+    deadline = data.instance.service.drain or 1.0
+    for name in data.instance.workloads:
         done: list[Term] = []
         for number, stretch in enumerate(stretches):
-            done.append((stretch.served[name], stretch.end - stretch.start))
-            terms = [*done, (arrivals, -workload.rate * stretch.end)]
+            served = (stretch.end - stretch.start) / data.tick / (data.instance.rate * deadline)
+            done.append((stretch.served[name], served))
+            terms = [*done, (arrivals, -stretch.end / deadline)]
             last = number == len(stretches) - 1
             yield equal(f"drain[{name}]", terms) if last else at_most(f"arrived[{name},{number}]", terms, 0.0)
         if not stretches:
-            yield equal(f"drain[{name}]", [(arrivals, -workload.rate)])
+            yield equal(f"drain[{name}]", [(arrivals, -1.0)])

@@ -1,8 +1,9 @@
 r"""Flows of requests in one regime: at capacity, or in one phase of the drain.
 
 A regime has its own rates $x_{w,c}$ (requests/s of workload w on units of candidate c) and $f_r$ (handoffs/s on route
-r). All its right-hand sides are multiples of a column ``time`` that is 1 for rates; when ``time`` is a length in
-seconds the same rows speak of amounts.
+r). Inside, both are told per tick and over the share of their workload in the mix (:class:`solver.data.Data`). All
+right-hand sides are multiples of a column ``time`` that is 1 for rates; when ``time`` is a length in ticks the same
+rows speak of amounts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,11 +87,12 @@ def handoff(data: Data, flows: Flows) -> Iterator[Row]:
 
 def capacity(data: Data, flows: Flows) -> Iterator[Row]:
     r"""Units have one second a second of each resource: $\sum_w d_{w,c,k} x_{w,c} \le n_c$."""
+    unit = {name: data.share(name) / data.tick for name in data.instance.workloads}
     for index, candidate in enumerate(data.candidates):
         if not flows.units[index]:
             continue
         for k, resource in enumerate(candidate.kind.resources):
-            needs = [(flows.rates[name, index], need[k]) for name, need in candidate.demand.items()]
+            needs = [(flows.rates[name, index], need[k] * unit[name]) for name, need in candidate.demand.items()]
             ready = [(column, -count) for column, count in flows.units[index]]
             yield at_most(f"capacity[{candidate.name},{resource}]{flows.name}", [*needs, *ready], 0.0)
 
@@ -98,9 +100,10 @@ def capacity(data: Data, flows: Flows) -> Iterator[Row]:
 def shared(data: Data, flows: Flows) -> Iterator[Row]:
     r"""Everything that crosses a channel or stays in a store shares it: $\sum_r V_r f_r \le B$, over $B$."""
     charged: dict[str, list[Term]] = {}
+    unit = {name: data.share(name) / data.tick for name in data.instance.workloads}
     for index, column in flows.routes.items():
         for resource, share in data.routes[index].charges.items():
-            charged.setdefault(resource, []).append((column, share))
+            charged.setdefault(resource, []).append((column, share * unit[data.routes[index].workload]))
     for resource, terms in charged.items():
         scale = flows.links.get(resource, flows.time)
         yield at_most(f"{resource}{flows.name}", [*terms, (scale, -1.0)], 0.0)

@@ -3,7 +3,6 @@ r"""The master problem: counts $n_c$, flows, and the goals that rank plans.
 Throughput $\mu$ is the largest multiple of the stated mix: workload w completes $\mu \lambda_w / \lambda$ requests/s.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solver.data import Data
@@ -20,6 +19,8 @@ class Goal:
     name: str
     terms: tuple[Term, ...]
     maximise: bool = False
+    unit: float = 1.0
+    """What one of ``terms`` is in the unit of the goal."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Master:
     @property
     def by_throughput(self) -> Goal:
         """Most requests/s of the stated mix."""
-        return Goal("throughput", ((self.throughput, 1.0),), maximise=True)
+        return Goal("throughput", ((self.throughput, 1.0),), maximise=True, unit=1.0 / self.data.tick)
 
     @property
     def by_cards(self) -> Goal:
@@ -54,9 +55,9 @@ class Master:
 
     @property
     def by_bytes(self) -> Goal:
-        """Fewest bytes on links at capacity, in GB/s."""
-        routes = self.data.routes
-        return Goal("bytes", tuple((f, routes[r].crossing / 1e9) for r, f in self.capacity.routes.items()))
+        """Fewest bytes on links at capacity, told per second and over those of the heaviest handoff inside."""
+        terms = tuple((column, weight) for (_, column), weight in crossing(self.data, self.capacity))
+        return Goal("bytes", terms, unit=heaviest(self.data) / self.data.tick)
 
     @property
     def by_order(self) -> Goal:
@@ -106,16 +107,23 @@ def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None
     return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches))
 
 
-def mix(data: Data, throughput: int) -> dict[str, tuple[Term, ...]]:
-    r"""Completions of each workload as its share of the throughput: $\mu \lambda_w / \lambda$."""
-    total = data.instance.rate
-    return {name: ((throughput, w.rate / total),) for name, w in data.instance.workloads.items()}
-
-
 def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:
     candidate = data.candidates[index]
     cards = data.instance.hardware.groups[candidate.group].cards + (extra or {}).get(candidate.group, 0)
     return cards // candidate.cards
 
 
-Counts = Sequence[int]
+def mix(data: Data, throughput: int) -> dict[str, tuple[Term, ...]]:
+    r"""Completions of each workload as its share of the throughput: $\mu \lambda_w / \lambda$, over that share."""
+    return dict.fromkeys(data.instance.workloads, ((throughput, 1.0),))
+
+
+def heaviest(data: Data) -> float:
+    """Bytes that the heaviest route puts on links for a request of the mix; 1 when none does."""
+    return max((route.crossing * data.share(route.workload) for route in data.routes), default=0.0) or 1.0
+
+
+def crossing(data: Data, regime: Flows) -> list[tuple[tuple[int, int], float]]:
+    """Route, its column in a regime, and the bytes that one of it puts on links, over those of the heaviest."""
+    most, routes = heaviest(data), data.routes
+    return [((r, c), routes[r].crossing * data.share(routes[r].workload) / most) for r, c in regime.routes.items()]

@@ -92,15 +92,20 @@ class Times:
         )
 
 
-def batch_of(instance: Instance, group: Group, kind: str, workload: Workload) -> int:
-    """Requests that share a decode step, 0 when the unit cannot serve the workload at all.
+def buffer(instance: Instance, kind: str, workload: Workload) -> float:
+    """Bytes that a unit keeps free for one request beside its batch."""
+    states = {"prefill": 2, "decode": 1, "replicas": 0, "chunked": 1}[kind]
+    return states * workload.admitted.input * kv_per_token(instance.models[workload.model])
+
+
+def batch_of(instance: Instance, group: Group, kind: str, workload: Workload, held: float) -> int:
+    """Requests that share a decode step beside ``held`` bytes of buffer, 0 when the unit cannot serve the workload.
 
     Larger batches never take more unit-seconds, so one that may be chosen is the largest.
     """
     llm = instance.models[workload.model]
     per_token, longest = kv_per_token(llm), workload.admitted
     room = group.accelerator.memory * group.usable - Weights.of(llm).kept
-    held = {"prefill": 2, "decode": 1, "replicas": 0, "chunked": 1}[kind] * longest.input * per_token
     if kind == "prefill":
         return 1 if room >= held else 0
     most = max(0, math.floor((room - held) / ((longest.input + longest.output - 1) * per_token)))
@@ -109,6 +114,27 @@ def batch_of(instance: Instance, group: Group, kind: str, workload: Workload) ->
     if isinstance(workload.batch, int):
         return workload.batch if most >= workload.batch else 0
     return most
+
+
+def sharing(instance: Instance, group: Group, kind: str, served: dict[str, Workload]) -> list[dict[str, int]]:
+    """Batches of the workloads that one unit serves together, set by set.
+
+    A unit has one buffer, for the largest of its requests. Where that leaves no room for another workload, the workload
+    with the largest buffer gets units of its own.
+    """
+    alone = {n: w for n, w in served.items() if batch_of(instance, group, kind, w, buffer(instance, kind, w))}
+    sets = []
+    while alone:
+        some = dict(alone)
+        while True:
+            held = max(buffer(instance, kind, w) for w in some.values())
+            batches = {n: batch_of(instance, group, kind, w, held) for n, w in some.items()}
+            if all(batches.values()):
+                break
+            some.pop(max(some, key=lambda n: buffer(instance, kind, some[n])))
+        sets.append(batches)
+        alone = {n: w for n, w in alone.items() if n not in batches}
+    return sets
 
 
 def seconds(instance: Instance, group: Group, kind: str, workload: Workload, batch: int) -> tuple[float, ...]:
@@ -133,13 +159,12 @@ def units(instance: Instance, kinds: list[str]) -> list[Unit]:
     for name, group in instance.hardware.groups.items():
         for model in dict.fromkeys(w.model for w in instance.workloads.values()):
             for kind in kinds:
-                takes = {}
-                for label, workload in instance.workloads.items():
-                    if workload.model != model or (kind == "decode" and workload.output == 1):
-                        continue
-                    batch = batch_of(instance, group, kind, workload)
-                    if batch:
-                        takes[label] = seconds(instance, group, kind, workload, batch)
-                if takes:
+                served = {
+                    label: workload
+                    for label, workload in instance.workloads.items()
+                    if workload.model == model and not (kind == "decode" and workload.output == 1)
+                }
+                for batches in sharing(instance, group, kind, served):
+                    takes = {n: seconds(instance, group, kind, served[n], batch) for n, batch in batches.items()}
                     built.append(Unit(kind, name, model, takes))
     return built

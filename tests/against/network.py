@@ -46,10 +46,11 @@ class Network:
 
     def _transfer(self, links: tuple[str, ...], payload: float) -> float:
         described = [self.hardware.links[link] for link in links]
-        return sum(link.startup + payload / (link.bandwidth * link.link_efficiency) for link in described)
+        narrowest = min(link.bandwidth * link.link_efficiency for link in described)
+        return payload / narrowest + sum(link.startup for link in described)
 
     def way(self, source: str, target: str, payload: float) -> Way | None:
-        """The quickest way, link times added up; None when there is none."""
+        """The quickest way, by its narrowest link and its startups; None when there is none."""
         if source == target and self.hardware.groups[source].inside_handoffs == "free":
             return Way((), 0.0, {})
         chains: list[tuple[str, ...]]
@@ -59,15 +60,13 @@ class Network:
             chains = [chain for first in self._at(source) for chain in self._walks(first, target, (first,))]
         if not chains:
             return None
-        chain = min(chains, key=lambda links: (self._transfer(links, payload), links))
+        chain = min(chains, key=lambda links: (self._transfer(links, payload), len(links), links))
         load: dict[Channel, float] = {}
         places = (source, *chain, target)
         for before, link, after in zip(places, places[1:], places[2:], strict=False):
             for channel, bandwidth in self._channels(link, before, after):
                 load[channel] = load.get(channel, 0.0) + payload / bandwidth
-        described = [self.hardware.links[link] for link in chain]
-        narrowest = min(link.bandwidth * link.link_efficiency for link in described)
-        return Way(chain, payload / narrowest + sum(link.startup for link in described), load)
+        return Way(chain, self._transfer(chain, payload), load)
 
     def _channels(self, name: str, before: str, after: str) -> list[tuple[Channel, float]]:
         """What a byte takes when it goes through a link, with the bandwidth of each."""
@@ -80,11 +79,6 @@ class Network:
             return [((name, before, ">"), out), ((name, ">", after), into)]
         if link.duplex == "shared":
             return [((name,), one)]
-        if len(self.ends[name]) == 2:  # a cable: one direction is out of one end and into the other
-            (other,) = self.ends[name] - {before}
-            if before == after:
-                return [((name, before, ">"), one), ((name, other, ">"), one)]
-            return [((name, before, ">"), one)]
         return [((name, before, ">"), one), ((name, ">", after), one)]
 
     def _servers(self, place: str) -> int:

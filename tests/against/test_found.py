@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from models import files
+from models.errors import BadInput
 from models.instance import Instance
 from models.load import build
 from models.plan import Plan
@@ -71,11 +72,14 @@ def test_a_pool_without_handoffs_is_of_the_scheme_that_was_solved() -> None:
 
 
 @pytest.mark.parametrize("bound", ["at_least: 1", "at_most: 0"])
-def test_a_bound_on_one_of_two_schemes_with_the_same_units(bound: str) -> None:
-    """Prefill and decode units serve both; a plan that keeps to one of the schemes meets either bound."""
-    plan = planned("schemes.allow=[pd-direct, pd-pooled]", f"limits.pools=[{{scheme: pd-pooled, {bound}}}]")
-    assert plan.status == "optimal"
+def test_a_bound_on_one_of_two_schemes_with_the_same_units_is_refused(bound: str) -> None:
+    """Prefill and decode units serve both, so the bound could mean either; with one of them allowed it is clear."""
+    limit = f"limits.pools=[{{scheme: pd-pooled, {bound}}}]"
+    with pytest.raises(BadInput, match="units serve both pd-direct and pd-pooled"):
+        eight_cards("schemes.allow=[pd-direct, pd-pooled]", limit)
+    plan = planned("schemes.allow=[pd-pooled, chunked]", limit, "service.drain=70 s")
     count = sum(pool.units for pool in plan.pools if pool.scheme == "pd-pooled")
+    assert plan.status == "optimal"
     assert count >= 1 if bound == "at_least: 1" else count == 0
 
 

@@ -47,7 +47,7 @@ def test_solve_prints_the_answer_on_one_screen(run: Run) -> None:
         "Run prefill on 4 x A100-SXM-80GB and decode on 4 x H20-SXM5-96GB, handing the KV over directly",
         "3.50 requests/s served of 4.55 possible; startup backlog gone in second 43 of 60.",
         "0.63 credits per 1000 qualifying requests (8.00 credits/h, all 8 GPUs paid).",
-        "misses the deadline by 2.57 s",
+        "misses the deadline by 2.571 s",
         "efficiency may fall from 0.5 to 0.4612",
     ):
         assert words in out
@@ -158,7 +158,7 @@ def test_compare(run: Run) -> None:
         assert {*keys.split(), "cost_per_1000_requests", "split", "excluded", "reason"} <= set(row)
     code, out, _ = run("compare", EIGHT, "--set", "schemes.allow=[chunked]")
     assert "pd-direct (not allowed)" in out
-    assert "misses the deadline by 2.57 s" in out
+    assert "misses the deadline by 2.571 s" in out
 
 
 def test_check_says_what_was_understood(run: Run) -> None:

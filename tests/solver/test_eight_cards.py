@@ -66,7 +66,7 @@ def test_comparison_is_the_table_of_example_9_8(rows: dict[str, Row]) -> None:
     assert rows["pd-pooled"].channel_capacity == pytest.approx(10.34803, rel=1e-6)
     assert rows["replicas"].channel_capacity is None
     assert rows["chunked"].drained_s == pytest.approx(62.57065, rel=1e-6)
-    assert rows["chunked"].reason == "misses the deadline by 2.57 s"
+    assert rows["chunked"].reason == "misses the deadline by 2.571 s"
     assert (rows["replicas"].drained_s, rows["replicas"].met) == (None, False)
     assert rows["pd-direct"].split == {"prefill": {"a100": 4, "h20": 0}, "decode": {"a100": 0, "h20": 4}}
 

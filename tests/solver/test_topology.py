@@ -50,6 +50,21 @@ def test_the_quickest_path_is_taken_and_every_link_of_it_is_charged() -> None:
     assert path.seconds(V) == pytest.approx(V / 10e9 + 10e-6)
 
 
+def test_the_quickest_path_is_that_of_the_narrowest_link_not_of_the_sum() -> None:
+    links = {
+        "one": link("a100", "h20", bandwidth="10 GB/s"),
+        "near": link("a100", bandwidth="15 GB/s", startup="5 us"),
+        "far": link("h20", "near", bandwidth="15 GB/s"),
+    }
+    topology = Topology(with_links(links).hardware)
+    long, short = topology.path("a100", "h20", V), topology.path("a100", "h20", 1.0)
+    assert long is not None
+    assert short is not None
+    assert long.links == ("near", "far")
+    assert long.seconds(V) == pytest.approx(V / 15e9 + 5e-6)
+    assert short.links == ("one",)
+
+
 def test_groups_and_stores_do_not_relay() -> None:
     other = {"accelerator": "L40S", "servers": 1, "per_server": 1, "price": "1/h"}
     instance = with_links({"left": link("a100", "mid"), "right": link("mid", "h20")}, mid=other)
@@ -63,9 +78,9 @@ def test_groups_and_stores_do_not_relay() -> None:
     [
         ({}, "a100", "h20", ["l"]),
         ({}, "a100", "a100", ["l"]),
-        ({"duplex": "per-direction"}, "a100", "h20", ["l[a100->h20]"]),
-        ({"duplex": "per-direction"}, "h20", "a100", ["l[h20->a100]"]),
-        ({"duplex": "per-direction"}, "a100", "a100", ["l[a100->h20]", "l[h20->a100]"]),
+        ({"duplex": "per-direction"}, "a100", "h20", ["l[a100->]", "l[->h20]"]),
+        ({"duplex": "per-direction"}, "h20", "a100", ["l[h20->]", "l[->a100]"]),
+        ({"duplex": "per-direction"}, "a100", "a100", ["l[a100->]", "l[->a100]"]),
         ({"duplex": "per-direction", "per": "server"}, "a100", "h20", ["l[a100->]", "l[->h20]"]),
         ({"per": "server"}, "a100", "h20", ["l[a100]", "l[h20]"]),
         ({"per": "server"}, "a100", "a100", ["l[a100]", "l[a100]"]),
@@ -73,7 +88,7 @@ def test_groups_and_stores_do_not_relay() -> None:
 )
 def test_channels_of_a_crossing(more: dict[str, Any], before: str, after: str, charged: list[str]) -> None:
     hardware = with_links({"l": link("a100", "h20", **more)}).hardware
-    assert channel_names(Topology(hardware).graph, hardware, "l", before, after) == charged
+    assert channel_names(hardware, "l", before, after) == charged
 
 
 def test_ports_of_servers_add_up_but_one_transfer_uses_one() -> None:
