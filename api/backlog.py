@@ -44,7 +44,7 @@ def backlog(plan: Plan, instance: Instance) -> Iterator[str]:
         title = {HEIGHT: "BACKLOG", HEIGHT - 1: "requests"}.get(row, "")
         yield f" {title:<9}{label:>6} |{cells}|"
     yield f"{'':18}0{f'{end:.0f} s':>{WIDTH - 1}}"
-    parts = [f"ready in second {drain.ready_s:.0f}", f"gone in second {drain.drained_s:.1f}"]
+    parts = [f"all ready in second {drain.ready_s:.0f}", f"gone in second {drain.drained_s:.1f}"]
     if drain.deadline_s is not None:
         parts.append(f"deadline {drain.deadline_s:.4g} s")
     if drain.required_rate is not None and plan.throughput:

@@ -4,10 +4,13 @@
 """
 
 import argparse
+import contextlib
 import gc
+import io
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,8 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal without block characters shows question marks
         options = parser().parse_args(words)
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except BadInput as error:
         return _bad(error, as_json)
     except BrokenPipeError:  # the reader has had enough
@@ -47,6 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("inferplan: interrupted", file=sys.stderr)
         return STOPPED
+    except OSError as error:  # standard output cannot be written, a full disk for example
+        with contextlib.suppress(OSError):
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that Python does not try again at its end
+            print(f"inferplan: {error.strerror or error}", file=sys.stderr)
+        return FAULT
     except Exception as error:  # the last door: no traceback reaches a user
         return _fault(error, as_json)
 
@@ -77,7 +89,8 @@ def _fault(error: Exception, as_json: bool) -> int:
 
 def parser() -> Parser:
     """The whole command line."""
-    top = Parser(prog="inferplan", description="What runs where: deployment plans for LLM inference, proved.")
+    text = "What runs where: deployment plans for LLM inference, proved."
+    top = Parser(prog="inferplan", allow_abbrev=False, description=text)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     solve = _command(commands, "solve", _solve, "the best plan for an instance, with its reasons")
@@ -122,7 +135,7 @@ def parser() -> Parser:
 
 def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:
     extra = {} if text is None else {"help": text, "description": text}
-    made: Parser = commands.add_parser(name, **extra)
+    made: Parser = commands.add_parser(name, allow_abbrev=False, **extra)
     made.add_argument("--json", action="store_true", help="one JSON document on standard output")
     made.set_defaults(run=run)
     return made
@@ -164,7 +177,7 @@ def _later(options: argparse.Namespace) -> int:
 
 
 def _print(document: Any) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(document, indent=2, allow_nan=False))
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -181,7 +194,7 @@ def _solve(options: argparse.Namespace) -> int:
     plan = interruptible(lambda: solve(instance, Options(limits, options.plan_only)), limits)
     document = plan.as_json()
     if options.out is not None:
-        _write(options.out, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        _write(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n")
     if options.json:
         _print(document)
     else:
@@ -190,14 +203,32 @@ def _solve(options: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    """The whole file or none of it: written beside its place and moved there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """The whole file or none of it: written beside its place and moved there; devices and pipes are written to."""
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise BadInput([Problem("--out", f"cannot be written: {error.strerror}", str(path))]) from None
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            if path.is_dir():
+                raise IsADirectoryError(0, "is a directory")
+            path.write_text(text, encoding="utf-8")
+            return
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".inferplan-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(beside, (path.stat().st_mode if path.exists() else 0o666 & ~_umask()) & 0o777)
+            os.replace(beside, path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadInput([Problem("--out", f"cannot be written: {reason}", str(path))]) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -236,6 +267,8 @@ def _verify(options: argparse.Namespace) -> int:
 
     instance = load(options.file, options.changes)
     plan = read(options.plan)
+    if plan.status not in ("optimal", "feasible"):
+        raise BadInput([Problem("status", "there is no plan to verify", plan.status, "optimal or feasible")])
     if plan.instance_sha256 != instance.sha256():
         message = (
             f"the plan was made for another instance, or the file has changed since ({plan.instance_sha256[:12]}...)"

@@ -17,9 +17,11 @@ LARGEST = 64 * 2**20
 def read(path: Path) -> Plan:
     """The plan in ``path``. Raises BadInput."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise BadInput([Problem(str(path), "larger than 64 MiB", None, "a plan written by --out or --json")])
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        with open(path, "rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise BadInput([Problem("PLAN.json", "larger than 64 MiB", str(path), "a plan written by --out or --json")])
+        document: Any = json.loads(text.decode("utf-8"))
     except OSError as error:
         raise BadInput([Problem("PLAN.json", f"cannot be read: {error.strerror}", str(path))]) from None
     except (ValueError, RecursionError) as error:

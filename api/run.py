@@ -1,5 +1,6 @@
 """Long work in a thread of its own: Ctrl-C and SIGTERM ask it to stop, and progress goes to standard error."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -34,7 +35,10 @@ def interruptible(work: Callable[[], Result], limits: Limits) -> Result:
         stop.ask()
 
     thread = threading.Thread(target=run, daemon=True)
-    out = os.fdopen(os.dup(2), "w")  # the solver may close standard error for a while
+    try:
+        out = os.fdopen(os.dup(2), "w")  # the solver may close standard error for a while
+    except OSError:  # there is none
+        out = open(os.devnull, "w")  # noqa: SIM115 - closed below
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         thread.start()
@@ -55,4 +59,5 @@ def _wait(thread: threading.Thread, limits: Limits, out: TextIO) -> None:
         thread.join(0.1)
         if time.monotonic() - said >= EVERY and thread.is_alive():
             said = time.monotonic()
-            print(f"inferplan: {said - began:.0f} s  {limits.progress}", file=out, flush=True)
+            with contextlib.suppress(OSError):
+                print(f"inferplan: {said - began:.0f} s  {limits.progress}", file=out, flush=True)

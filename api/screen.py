@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from api import words
 from api.backlog import backlog
+from models.errors import shown
 from models.instance import Instance
 from models.plan import Plan, Pool, Row
 from solver.schemes import BY_NAME
@@ -26,23 +27,25 @@ def render(plan: Plan, instance: Instance) -> str:
 
 def _title(plan: Plan, instance: Instance) -> Iterator[str]:
     gpus = sum(group.cards for group in instance.hardware.groups.values())
-    what = (
-        f"{plan.instance}: {words.plural(gpus, 'GPU')} in {words.plural(len(instance.hardware.groups), 'group')}, "
-        f"{words.plural(len(instance.workloads), 'workload')}"
-    )
+    counts = [(gpus, "GPU"), (len(instance.hardware.groups), "group"), (len(instance.workloads), "workload")]
+    cards, groups, workloads = (words.plural(count, noun) for count, noun in counts)
     state = plan.status.upper()
     if plan.pools:
         gap = plan.objective.gap
-        state += "  gap unknown" if gap is None else f"  gap {words.number(100.0 * gap)} %"
-        state += "  verified" if plan.verified else ""
+        shown_gap = "unknown" if gap is None else "0 %" if gap < 1e-6 else f"{words.number(100.0 * gap, 2)} %"
+        state += f"  gap {shown_gap}" + ("  verified" if plan.verified else "")
+    what = f"{shown(plan.instance)}: {cards} in {groups}, {workloads}"
     yield f"{what:<62} {state}  {plan.solve_seconds:.2f} s"
 
 
 def _sentence(plan: Plan, instance: Instance) -> Iterator[str]:
-    yield from words.wrap(f"Run {_what_runs(plan, instance)}.")
+    several = len({pool.model for pool in plan.pools}) > 1
+    for model in dict.fromkeys(pool.model for pool in plan.pools):
+        start = f"{model}: run" if several else "Run"
+        yield from words.wrap(f"{start} {_what_runs([p for p in plan.pools if p.model == model], instance)}.")
     needed = ""
     if plan.drain and plan.drain.drained_s is not None:
-        deadline = f" of {plan.drain.deadline_s:.4g}" if plan.drain.deadline_s is not None else ""
+        deadline = f" of {words.number(plan.drain.deadline_s, 4)}" if plan.drain.deadline_s is not None else ""
         needed = f"; startup backlog gone in second {plan.drain.drained_s:.0f}{deadline}"
     yield f"  {words.rate(instance.rate)} requests/s served of {words.rate(plan.throughput)} possible{needed}."
     cost = plan.cost
@@ -55,11 +58,11 @@ def _sentence(plan: Plan, instance: Instance) -> Iterator[str]:
         yield f"  {per} {money} per 1000 qualifying requests ({words.price(cost.per_hour)} {money}/h, {paid})."
 
 
-def _what_runs(plan: Plan, instance: Instance) -> str:
+def _what_runs(pools: list[Pool], instance: Instance) -> str:
     parts = []
-    for scheme in dict.fromkeys(pool.scheme for pool in plan.pools):
+    for scheme in dict.fromkeys(pool.scheme for pool in pools):
         stages = []
-        mine = [pool for pool in plan.pools if pool.scheme == scheme]
+        mine = [pool for pool in pools if pool.scheme == scheme]
         for stage in dict.fromkeys(pool.stage for pool in mine):
             cards = " and ".join(_cards(pool, instance) for pool in mine if pool.stage == stage)
             stages.append(cards if stage == "both" else f"{stage} on {cards}")
@@ -92,51 +95,56 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
         )
     rows.extend(_links(plan, binding))
     yield from words.table(rows)
+    cards = [row for row in plan.resources if row.name.startswith("cards[")]
+    yield " GPUs used: " + ", ".join(f"{row.demand:,.0f} of {row.capacity:,.0f} {row.name[6:-1]}" for row in cards)
 
 
 def _links(plan: Plan, binding: set[str]) -> Iterator[list[str]]:
+    average = " on average" if len(plan.workloads) > 1 else ""
     for row in plan.traffic:
         if row.bytes_per_s <= 0:
             continue
         load = f"{words.gigabytes_per_second(row.bytes_per_s)} of {words.gigabytes_per_second(row.capacity)} GB/s"
         served = sum(result.served for result in plan.workloads.values())
-        per = f"{words.gibibytes(row.bytes_per_s / served)} a request"
+        per = f"{words.gibibytes(row.bytes_per_s / served)} a request{average}"
         most = f"{words.rate(served / row.utilisation)} req/s"
         binds = "  <- binds" if f"link[{row.link}]" in binding else ""
         yield [f"link {row.link}", "", per, load, words.percent(row.utilisation), most + binds]
 
 
 def _times(plan: Plan, instance: Instance) -> Iterator[str]:
-    rows = [["WORKLOAD", "req/s", "FIRST TOKEN", "at capacity", "PER TOKEN", "at capacity"]]
+    rows = [["WORKLOAD", "req/s", "FIRST TOKEN", "at capacity", "HANDOFF", "PER TOKEN", "at capacity"]]
     for name, result in plan.workloads.items():
+        waits = [handoff.seconds for handoff in plan.handoffs if handoff.workload == name]
         rows.append(
             [
                 name,
                 words.rate(result.served),
                 words.seconds(result.ttft_s.at_load),
                 words.seconds(result.ttft_s.at_capacity),
+                words.seconds(max(waits)) if waits else "-",
                 words.seconds(result.tpot_s.at_load),
                 words.seconds(result.tpot_s.at_capacity),
             ]
         )
     yield from words.table(rows)
-    waits = sorted({handoff.seconds for handoff in plan.handoffs})
-    if waits:
-        yield f" first token includes {words.seconds(waits[-1])} of handoff; no queueing is counted"
-    else:
-        yield " no queueing is counted"
+    yield " of the slowest pool that serves it, handoff included; no queueing is counted"
 
 
 def _why_not(plan: Plan, _: Instance) -> Iterator[str]:
     if not plan.alternatives:
         return
-    rows = [["WHY NOT", "req/s", "drained", "cost/1000 at capacity", ""]]
+    rows = [["WHY NOT", "req/s", "drained", "cost/1000", "at capacity", ""]]
+    if plan.pools and plan.drain is not None:
+        gone = "never" if plan.drain.drained_s is None else f"second {plan.drain.drained_s:.0f}"
+        costs = [words.price(plan.cost.per_1000_requests), words.price(plan.cost.per_1000_at_capacity)]
+        rows.append(["this plan", words.rate(plan.throughput), gone, *costs, plan.scheme or ""])
     for row in plan.alternatives:
         known = bool(row.throughput)
         gone = "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
         name = row.scheme + (" (not allowed)" if row.excluded else "")
-        cost = words.price(row.cost_per_1000_at_capacity)
-        rows.append([name, words.rate(row.throughput or None), gone if known else "-", cost, _because(row, plan)])
+        costs = [words.price(row.cost_per_1000_requests), words.price(row.cost_per_1000_at_capacity)]
+        rows.append([name, words.rate(row.throughput or None), gone if known else "-", *costs, _because(row, plan)])
     yield from words.table(rows, right=frozenset({1}))
 
 
@@ -146,6 +154,9 @@ def _because(row: Row, plan: Plan) -> str:
         return "nothing fits, see above" if nothing else row.reason
     if plan.throughput is None or row.throughput is None:
         return ""
+    mine, own = plan.cost.per_1000_requests, row.cost_per_1000_requests
+    if plan.objective.name in ("cost", "effective_cost") and mine and own and abs(own / mine - 1.0) > 1e-6:
+        return f"keeps every promise, {100.0 * abs(own / mine - 1.0):.3g} % {'dearer' if own > mine else 'cheaper'}"
     if row.throughput > plan.throughput * (1.0 + 1e-6):
         return "would serve more" if row.excluded else f"could serve more, but the objective is {plan.objective.name}"
     if row.throughput < plan.throughput * (1.0 - 1e-6):

@@ -46,17 +46,24 @@ def check(found: Mapping[str, Any]) -> str:
         lines.append(
             f"   {group['name']}: {words.plural(group['servers'], 'server')} x {group['per_server']} "
             f"{group['accelerator']}, {group['usable_bytes'] / words.GIB:.1f} GiB usable each, "
-            f"ready after {group['startup_s']:.4g} s"
+            f"ready after {group['startup_s']:.4g} s" + ("" if group["links"] else ", on no link")
         )
     for link in topology["links"]:
         lines.append(f"   link {link['name']}: {words.gigabytes_per_second(link['capacity'])} GB/s payload")
     for store in topology["stores"]:
         lines.append(f"   store {store['name']} on {store['on']}: {words.gibibytes(store['capacity'])}")
+    lines.extend(["", " MODELS"])
+    for model in found["models"]:
+        lines.append(
+            f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {words.gibibytes(model['weight_bytes'])} "
+            f"of weights ({model['weights']}), {model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
+        )
     lines.extend(["", " STAGES (one unit)"])
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "GPU-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:
         if stage["reason"]:
-            rows.append([stage["workload"], stage["stage"], stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
+            label = stage["stage"] if stage["stage"] != "both" else stage["schemes"][0]
+            rows.append([stage["workload"], label, stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
             continue
         rows.append(
             [

@@ -26,7 +26,7 @@ def price(value: float | None) -> str:
     """Money with two decimals; three digits when it is small."""
     if value is None:
         return "-"
-    return f"{value:,.2f}" if value >= 0.1 or value == 0 else number(value)
+    return f"{value:,.2f}" if value >= 0.2 or value == 0 else number(value)
 
 
 def percent(share: float) -> str:

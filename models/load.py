@@ -41,6 +41,9 @@ def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
             echo = problem.message == "missing" and problem.path.startswith(unfilled)
             if problem.path not in known and not echo:
                 problems.append(problem)
+    if len(problems) > files.MAX_PROBLEMS:
+        more = f"{len(problems) - files.MAX_PROBLEMS:,} more problems are not shown"
+        problems = [*problems[: files.MAX_PROBLEMS], Problem("", more)]
     if problems or instance is None:
         raise BadInput(_placed(problems, document, [change.partition("=")[0].strip() for change in changes]))
     return instance
@@ -76,10 +79,17 @@ def _placed(problems: list[Problem], document: files.Document, changed_paths: li
 def changed(data: dict[str, Any], change: str) -> dict[str, Any]:
     """``data`` with ``PATH=VALUE`` applied; the value is read as YAML. Raises BadInput."""
     path, equals, text = change.partition("=")
-    if not equals or not path.strip():
-        raise BadInput([Problem("--set", "not a change", change, "PATH=VALUE, e.g. workloads.chat.rate=5/s")])
-    value = files.parse(f"value: {text}", "--set").data["value"]
-    return _put(data, path.strip().split("."), value, path.strip())
+    path = path.strip()
+    accepted = "PATH=VALUE, e.g. workloads.chat.rate=5/s"
+    if not equals or not path or path.count(".") > 16:
+        raise BadInput([Problem("--set", "not a change", change, accepted)])
+    try:
+        read = files.parse(f"value: {text}", "--set").data
+    except BadInput as error:
+        raise BadInput([Problem("--set", p.message, change, p.accepted) for p in error.problems]) from None
+    if set(read) != {"value"}:
+        raise BadInput([Problem("--set", "more than one value", change, accepted)])
+    return _put(data, path.split("."), read["value"], path)
 
 
 def _put(data: dict[str, Any], parts: list[str], value: object, path: str) -> dict[str, Any]:
@@ -91,7 +101,7 @@ def _put(data: dict[str, Any], parts: list[str], value: object, path: str) -> di
     if not rest:
         return {**data, key: value}
     below = data.get(key, {})
-    if isinstance(below, list) and rest[0].isdigit() and int(rest[0]) < len(below):
+    if isinstance(below, list) and rest[0].isascii() and rest[0].isdigit() and int(rest[0]) < len(below):
         index = int(rest[0])
         item = below[index]
         if len(rest) > 1 and isinstance(item, dict):

@@ -307,7 +307,7 @@ def drain(chosen: Chosen, found: tuple[float, list[DrainPhase]] | None) -> Drain
         drained_s=at,
         deadline_s=deadline,
         required_rate=_finite(fluid.required_rate(instance.rate, ready, deadline or 0.0)) if single else None,
-        met=None if deadline is None else at is not None and at <= deadline * (1.0 + 1e-9),
+        met=None if deadline is None else at is not None and at <= deadline * (1.0 + 1e-6),
         phases=[_phase(chosen, phase) for phase in phases if phase.end > phase.start],
     )
 
@@ -364,3 +364,14 @@ def cost(chosen: Chosen) -> Cost:
         per_million_total_tokens=per(total, 1e6),
         currency=instance.billing.currency,
     )
+
+
+def objective_unit(name: str, instance: Instance) -> str:
+    """The unit in which an objective is told."""
+    currency = instance.billing.currency
+    return {
+        "effective_cost": f"{currency}/1000 requests",
+        "cost": f"{currency}/h",
+        "throughput": "requests/s",
+        "gpus": "cards",
+    }[name]

@@ -9,7 +9,8 @@ from models.plan import Assumption, Plan, Pool, Provenance, Row
 
 def assumptions(instance: Instance) -> list[Assumption]:
     """Stage times, device numbers, links, startup."""
-    return [*_efficiency(instance), *_devices(instance), *_links(instance), *_service(instance)]
+    parts = (_efficiency, _devices, _links, _models, _service)
+    return [assumption for part in parts for assumption in part(instance)]
 
 
 def _efficiency(instance: Instance) -> Iterator[Assumption]:
@@ -67,6 +68,14 @@ def _links(instance: Instance) -> Iterator[Assumption]:
             source = "catalog"
         value = f"{link.port_bandwidth / 1e9:.4g} GB/s payload a port, {share}"
         yield Assumption(name=f"hardware.links.{name}", value=value, provenance=source)
+
+
+def _models(instance: Instance) -> Iterator[Assumption]:
+    for name, llm in instance.models.items():
+        published = "fp8" if (llm.quantization_config or {}).get("quant_method") == "fp8" else "bf16"
+        own: Provenance = "catalog" if (llm.weights, llm.kv) == (published, "bf16") else "given"
+        value = f"{llm.name or llm.repository or 'own shape'}: weights {llm.weights}, KV {llm.kv}"
+        yield Assumption(name=f"models.{name}", value=value, provenance=own)
 
 
 def _service(instance: Instance) -> Iterator[Assumption]:

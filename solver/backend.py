@@ -70,6 +70,12 @@ class Limits:
         """Begin to count."""
         self.started = time.monotonic()
 
+    def part(self, seconds: float) -> "Limits":
+        """Limits for side questions: at most ``seconds`` in all, and never beyond what is left."""
+        part = Limits(min(seconds, self.left), self.gap, self.seed, self.stop)
+        part.start()
+        return part
+
     @property
     def left(self) -> float:
         """Seconds that remain."""
@@ -190,8 +196,13 @@ def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackR
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
     """Standard error closed meanwhile: SCIP prints an error of no consequence whenever a run is watched."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        sys.stderr.flush()
+        kept = os.dup(2)
+    except (OSError, AttributeError):  # there is none to close
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield

@@ -3,6 +3,7 @@
 from typing import Any
 
 from models.instance import Instance
+from models.llm import Llm
 from solver import physics, units
 from solver.assumptions import assumptions
 from solver.candidates import Candidate
@@ -17,6 +18,7 @@ def check(instance: Instance) -> dict[str, Any]:
     return {
         "instance": instance.name,
         "topology": _topology(data),
+        "models": _models(instance),
         "stages": [*_stages(data), *_rejected(data)],
         "assumptions": [assumption.model_dump() for assumption in assumptions(instance)],
         "problems": [],
@@ -35,6 +37,7 @@ def _topology(data: Data) -> dict[str, Any]:
                 "cards": group.cards,
                 "usable_bytes": group.accelerator.memory * group.usable,
                 "startup_s": data.instance.startup(name),
+                "links": sorted(link for link in data.topology.graph.successors(name)),
             }
             for name, group in hardware.groups.items()
         ],
@@ -59,6 +62,27 @@ def _topology(data: Data) -> dict[str, Any]:
             for route in data.routes
         ],
     }
+
+
+def _models(instance: Instance) -> list[dict[str, Any]]:
+    shapes = {name: physics.shape_of(llm) for name, llm in instance.models.items()}
+    return [
+        {
+            "name": name,
+            "parameters": parameters(instance.models[name]),
+            "weight_bytes": shape.resident,
+            "kv_bytes_per_token": shape.kv_per_token,
+            "weights": instance.models[name].weights,
+            "kv": instance.models[name].kv,
+        }
+        for name, shape in shapes.items()
+    ]
+
+
+def parameters(llm: Llm) -> float:
+    """Parameters of a dense model, embeddings included."""
+    shape = physics.shape_of(llm.model_copy(update={"weights": "bf16"}))
+    return shape.resident / physics.BYTES["bf16"]
 
 
 def _stages(data: Data) -> list[dict[str, Any]]:

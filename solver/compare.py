@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from models.hardware import Store
 from models.instance import Instance
 from models.plan import Row, Status
-from solver import assemble, settle
+from solver import assemble, physics, settle
 from solver.assemble import Chosen
 from solver.backend import Limits
 from solver.data import Data, gather
@@ -144,7 +145,7 @@ def _breaks(chosen: Chosen, drained: float | None) -> str | None:
         return None
     if drained is None:
         return "the startup backlog never drains"
-    if drained > deadline * (1.0 + 1e-9):
+    if drained > deadline * (1.0 + 1e-6):
         return f"misses the deadline by {text(drained - deadline)} s"
     return None
 
@@ -154,8 +155,20 @@ def cannot(data: Data) -> list[str]:
     rejected = {f"memory[{r.group}]: {r.workload}: {r.reason}": None for r in data.rejected}
     if rejected:
         return list(rejected)
+    if "pd-pooled" in data.schemes and not data.routes:
+        small = [name for name, store in data.instance.hardware.stores.items() if _too_small(data, store)]
+        if small:
+            return [f"store[{name}]: too small for one state" for name in small]
     if data.routes or not any(w.output > 1 for w in data.instance.workloads.values()):
         return []
     if data.schemes == ("pd-pooled",) and not data.instance.hardware.stores:
         return ["there is no store"]
     return ["no path between any two places that it could use"]
+
+
+def _too_small(data: Data, store: Store) -> bool:
+    """Whether a store cannot hold the state of a single request of some workload."""
+    return any(
+        physics.handoff_payload(physics.shape_of(data.instance.models[w.model]), w) > store.capacity
+        for w in data.instance.workloads.values()
+    )

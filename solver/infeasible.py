@@ -96,7 +96,7 @@ def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
         if ranked.found:
             found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
             seconds.extend([found[0]] if found else [])
-    if deadline is None or not seconds:
+    if deadline is None or not seconds or min(seconds) > 1e6 * deadline:  # no help to anybody
         return None
     after = up(min(seconds))
     service = instance.service.model_copy(update={"drain": after})

@@ -33,7 +33,7 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     }
     for key, value in again.items():
         yield from _unlike(key, _plain(getattr(plan, key)), _plain(value))
-    yield from _objective(plan)
+    yield from _objective(plan, instance)
     schemes = {pool.scheme for pool in plan.pools}
     yield from _unlike("scheme", plan.scheme, next(iter(schemes)) if len(schemes) == 1 else "mixed")
 
@@ -104,7 +104,7 @@ def _unlike(path: str, said: Any, found: Any) -> Iterator[str]:
         yield f"{path}: says {said!r}, recomputed {found!r}"
 
 
-def _objective(plan: Plan) -> Iterator[str]:
+def _objective(plan: Plan, instance: Instance) -> Iterator[str]:
     cards = float(sum(pool.cards for pool in plan.pools))
     value = {
         "effective_cost": plan.cost.per_1000_requests,
@@ -113,3 +113,4 @@ def _objective(plan: Plan) -> Iterator[str]:
         "gpus": cards,
     }.get(plan.objective.name)
     yield from _unlike("objective.value", plan.objective.value, value)
+    yield from _unlike("objective.unit", plan.objective.unit, assemble.objective_unit(plan.objective.name, instance))

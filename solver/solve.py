@@ -20,6 +20,9 @@ from solver.optimise import Ranked, better, rank
 from solver.reachable import require_paths
 from solver.verify import verify
 
+SIDE = 10.0
+"""Seconds at most for what is told beside the plan: alternatives, next steps, reasons."""
+
 
 class UnverifiedError(InferplanError):
     """A plan that its own verifier refuses: a defect of the program; the plan is never shown."""
@@ -49,11 +52,11 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     allowed = data.only(instance.schemes.allow)
     ranked, chosen = _best(allowed, options.limits, options.prune)
     if chosen is None:
-        return _without_plan(instance, data, ranked, began)
+        return _without_plan(instance, data, ranked, began, options.limits.part(SIDE))
     found = settle.drained(chosen.data, chosen.counts, chosen.settled)
     rows, steps = [], []
     if not options.plan_only:
-        extra = Limits(seconds=10.0, stop=options.limits.stop)
+        extra = options.limits.part(SIDE)
         rows = _others(data, chosen, extra)
         steps = marginals(chosen.data, chosen, extra)
     drain = assemble.drain(chosen, found)
@@ -113,11 +116,14 @@ def _best(data: Data, limits: Limits, prune: bool = True) -> tuple[Ranked, Chose
     if best is None:
         stopped = [ranked for ranked, _ in tried if ranked.status != "infeasible"]
         return (stopped or [tried[0][0]])[0], None
-    unsure = any(ranked.status not in ("optimal", "infeasible") for ranked, _ in tried)
-    if unsure:
-        ranked, chosen = best
-        return Ranked("feasible", ranked.counts, ranked.value, None, ranked.stages), chosen
-    return best
+    open_ones = [ranked for ranked, _ in tried if ranked.status != "infeasible"]
+    if all(ranked.status == "optimal" for ranked in open_ones):
+        return best
+    ranked, chosen = best
+    bounds = [one.bound for one in open_ones]
+    known = [bound for bound in bounds if bound is not None]
+    bound = (max if order[0].maximise else min)(known) if known and len(known) == len(bounds) else None
+    return Ranked("feasible", ranked.counts, ranked.value, bound, ranked.stages), chosen
 
 
 def _solved(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
@@ -136,21 +142,21 @@ def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:
     return [alternative(data, scheme, limits, own).row for scheme in left]
 
 
-def _solvable(instance: Instance) -> bool:
+def _solvable(instance: Instance, limits: Limits) -> bool:
     """Whether a changed instance has a plan."""
-    return _best(gather(instance).only(instance.schemes.allow), Limits(seconds=10.0))[1] is not None
+    return _best(gather(instance).only(instance.schemes.allow), limits)[1] is not None
 
 
 def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -> ObjectiveValue:
     name = instance.objective
-    currency = instance.billing.currency
     cards = float(sum(chosen.counts[i] * c.cards for i, c in chosen.used))
-    value, unit = {
-        "effective_cost": (cost.per_1000_requests, f"{currency}/1000 requests"),
-        "cost": (cost.per_hour, f"{currency}/h"),
-        "throughput": (chosen.settled.throughput, "requests/s"),
-        "gpus": (cards, "cards"),
+    value = {
+        "effective_cost": cost.per_1000_requests,
+        "cost": cost.per_hour,
+        "throughput": chosen.settled.throughput,
+        "gpus": cards,
     }[name]
+    unit = assemble.objective_unit(name, instance)
     if value is None:
         raise UnverifiedError("a cost objective without prices")
     bound: float | None
@@ -166,15 +172,16 @@ def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -
     )
 
 
-def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float) -> Plan:
+def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, limits: Limits) -> Plan:
     """Infeasible, with what conflicts and what would help; or stopped before anything was known."""
     infeasible = ranked.status == "infeasible"
-    limits = Limits(seconds=10.0)
     rows = [found.row for found in alternatives(data, limits)] if infeasible else []
     conflicts: list[Conflict] = []
     relaxations: list[Relaxation] = []
     if infeasible:
-        conflicts, relaxations = reasons(data.only(instance.schemes.allow), _solvable, limits)
+        conflicts, relaxations = reasons(
+            data.only(instance.schemes.allow), lambda changed: _solvable(changed, limits), limits
+        )
     drain: Drain | None = None
     return Plan(
         instance=instance.name,

@@ -49,18 +49,23 @@ class Topology:
         self.graph = build(hardware)
         self.channels = {channel.name: channel for channel in _channels(self.graph, hardware)}
 
-    @cache  # noqa: B019 - lives as long as one solve
     def path(self, source: str, target: str, payload: float) -> Path | None:
-        """The quickest path for ``payload`` bytes, or None when the places are not connected.
+        """The quickest path for ``payload`` bytes, or None when the places are not connected."""
+        paths = self._paths(source, target)
+        return min(paths, key=lambda path: (path.seconds(payload), len(path.links), path.links), default=None)
+
+    @cache  # noqa: B019 - lives as long as one solve
+    def _paths(self, source: str, target: str) -> tuple[Path, ...]:
+        """Paths of which one is the quickest, whatever the payload.
 
         A transfer takes as long as its narrowest link lets it, so for each bandwidth the path of least startup is found
         over links that are at least as wide; the quickest of these is the quickest of all.
         """
         if source == target and self.hardware.groups[source].inside_handoffs == "free":
-            return Path((), (), float("inf"), 0.0)
+            return (Path((), (), float("inf"), 0.0),)
         widths = sorted({link.port_bandwidth for link in self.hardware.links.values()}, reverse=True)
-        paths = [path for path in (self._over(source, target, width) for width in widths) if path is not None]
-        return min(paths, key=lambda path: (path.seconds(payload), len(path.links), path.links), default=None)
+        paths = [self._over(source, target, width) for width in widths]
+        return tuple(dict.fromkeys(path for path in paths if path is not None))
 
     def _over(self, source: str, target: str, width: float) -> Path | None:
         """The path of least startup, then fewest links, over links of at least ``width`` B/s."""

@@ -34,7 +34,10 @@ def _identity(plan: Plan, instance: Instance) -> Iterator[str]:
 
 def _broken(plan: Plan, instance: Instance) -> list[str]:
     if plan.status in ("infeasible", "stopped"):
-        return [] if not plan.pools else ["status: an infeasible plan has no pools"]
+        return ["status: there is no plan to verify"]
+    found = list(_named(plan, instance))
+    if found:
+        return found
     found = [*_cards(plan, instance), *_schemes(plan, instance), *_pool_limits(plan, instance)]
     if found:
         return found  # nothing below can be computed for pools that cannot be
@@ -56,15 +59,32 @@ def _differ(a: float, b: float) -> bool:
     return not math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-9)
 
 
+def _named(plan: Plan, instance: Instance) -> Iterator[str]:
+    """Everything that the plan names has to be there before anything is computed with it."""
+    hardware = instance.hardware
+    for pool in plan.pools:
+        if pool.group not in hardware.groups or pool.model not in instance.models:
+            yield f"pools: {pool.name} is on a group or model that is not in the instance"
+        if pool.stage not in ("prefill", "decode", "both"):
+            yield f"pools: {pool.name} has no known stage"
+        if any(name not in instance.workloads for name in pool.rates):
+            yield f"pools: {pool.name} serves a workload that is not in the instance"
+        batched = all(pool.batches.get(name, 0) >= 1 for name in pool.rates)
+        if pool.stage != "prefill" and not batched:
+            yield f"pools: {pool.name} has no batch for a workload"
+    for handoff in plan.handoffs:
+        places = {handoff.source, handoff.target} <= set(hardware.groups)
+        store = handoff.store is None or handoff.store in hardware.stores
+        if handoff.workload not in instance.workloads or not places or not store:
+            yield f"handoff[{handoff.name}]: from or to a place that is not in the instance"
+
+
 def _cards(plan: Plan, instance: Instance) -> Iterator[str]:
     taken: dict[str, int] = {}
     names = [pool.name for pool in plan.pools]
     for pool in plan.pools:
         if names.count(pool.name) > 1:
             yield f"pools: {pool.name} is listed twice"
-        if pool.group not in instance.hardware.groups or pool.model not in instance.models:
-            yield f"pools: {pool.name} is on a group or model that is not in the instance"
-            continue
         group = instance.hardware.groups[pool.group]
         if pool.units < 1 or pool.cards_per_unit != 1 or pool.cards != pool.units * pool.cards_per_unit:
             yield f"pools: {pool.name} has {pool.cards} cards for {pool.units} units of {pool.cards_per_unit}"
@@ -322,6 +342,14 @@ def _drain(plan: Plan, instance: Instance) -> Iterator[str]:
 
 def _proof(plan: Plan) -> Iterator[str]:
     goal = plan.objective
+    if not plan.verified:
+        yield "verified: the plan says that it was not"
+    if (goal.bound is None) != (goal.gap is None):
+        yield "objective.gap: stands without a bound, or a bound without it"
+    if goal.value is not None and goal.gap is not None and goal.bound is not None:
+        real = abs(goal.value - goal.bound) / max(abs(goal.value), 1e-9)
+        if not math.isclose(goal.gap, real, rel_tol=1e-3, abs_tol=1e-9):
+            yield f"objective.gap: says {goal.gap:.3g}, recomputed {real:.3g}"
     if plan.status == "optimal" and (goal.gap is None or goal.gap > TOLERANCE):
         yield f"objective: called optimal with a gap of {goal.gap}"
     if goal.value is None or goal.bound is None:

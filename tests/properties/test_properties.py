@@ -219,5 +219,9 @@ def test_a_hundred_thousand_cards_a_group(seed: int) -> None:
         workload["rate"] = _times(workload["rate"], factor, REQUEST_RATE, "/s")
     for group in large["hardware"]["groups"].values():
         group["servers"], group["per_server"] = 25_000, 4
-    plan = solved(large)
-    assert plan.verified == (plan.status == "optimal")
+    plan = _solved(files.dump(large), True)
+    assume(plan is not None and plan.status != "infeasible")
+    assert plan is not None
+    assert plan.verified
+    # a proof to 1e-6 may take longer than two seconds at this size; then the gap that is asked for counts
+    assert plan.status == "optimal" or (plan.objective.gap or 0.0) <= 1e-4
