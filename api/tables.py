@@ -54,10 +54,9 @@ def check(found: Mapping[str, Any]) -> str:
         lines.append(f"   store {store['name']} on {store['on']}: {words.gibibytes(store['capacity'])}")
     lines.extend(["", " MODELS"])
     for model in found["models"]:
-        lines.append(
-            f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {words.gibibytes(model['weight_bytes'])} "
-            f"of weights ({model['weights']}), {model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
-        )
+        weights = f"{words.gibibytes(model['weight_bytes'])} of weights ({model['weights']})"
+        state = f"{model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
+        lines.append(f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {weights}, {state}")
     lines.extend(["", " STAGES (one unit)"])
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "GPU-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:

@@ -25,6 +25,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
         yield from _lengths(workload, path)
     for name, llm in _entries(data.get("models")):
         yield from _shape(llm, ("models", name))
+    yield from _cards(groups)
     yield from _prices(data, groups)
     yield from _pools(data, groups)
 
@@ -127,6 +128,18 @@ def _shape(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
         yield _problem(
             (*path, "kv_lora_rank"), "MLA models are not supported yet", llm["kv_lora_rank"], "MHA or GQA attention"
         )
+
+
+MOST_CARDS = 10**8
+"""GPUs of a group up to which counts are exact in every step of a solve."""
+
+
+def _cards(groups: dict[str, Any]) -> Iterator[Problem]:
+    for name, group in _entries(groups):
+        servers, each = group.get("servers"), group.get("per_server")
+        if _whole(servers) and _whole(each) and max(servers, each) <= 10**7 and servers * each > MOST_CARDS:
+            accepted = f"at most {MOST_CARDS:,} GPUs in a group"
+            yield _problem(("hardware", "groups", name, "servers"), f"{servers * each:,} GPUs", servers, accepted)
 
 
 def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:

@@ -93,7 +93,10 @@ def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float,
     """
     starts = sorted({c.startup for c, count in zip(data.candidates, counts, strict=True) if count})
     if len(starts) == 1:
-        end = fluid.drained_at(data.instance.rate, settled.throughput, starts[0])
+        rate = data.instance.rate
+        if settled.throughput < rate <= settled.throughput * (1.0 + 1e-6):  # keeping up, but for rounding
+            rate = settled.throughput
+        end = fluid.drained_at(rate, settled.throughput, starts[0])
         return (end, [DrainPhase(starts[0], end, settled.rates, settled.routes)]) if end < math.inf else None
     for last, start in enumerate(starts):
         longest = starts[last + 1] - start if last + 1 < len(starts) else float("inf")

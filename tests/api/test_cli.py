@@ -1,7 +1,12 @@
 """The command line in process: documents, texts, exit codes, files."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +14,8 @@ from typing import Any
 import pytest
 
 from api.cli import LATER, main
-from tests.instances import EIGHT
+from models import files
+from tests.instances import EIGHT, ROOT
 
 CONTRACT = """
     schema instance instance_sha256 instance_document status objective solve_seconds scheme throughput pools workloads
@@ -137,8 +143,6 @@ def test_a_plan_file_that_cannot_be_written_is_said_and_leaves_nothing(run: Run,
 
 
 def test_instance_document_of_a_plan_is_an_instance_itself(run: Run, tmp_path: Path) -> None:
-    from models import files
-
     plan = json.loads(run("solve", EIGHT, "--json", "--plan-only")[1])
     again = tmp_path / "again.yaml"
     again.write_text(files.dump(plan["instance_document"]))
@@ -240,3 +244,107 @@ def test_a_fault_of_ours_is_1_without_a_traceback(run: Run, monkeypatch: pytest.
     code, out, _ = run("solve", EIGHT, "--json")
     assert code == 1
     assert json.loads(out)["error"]["kind"] == "internal"
+
+
+def test_out_follows_links_and_leaves_devices_alone(run: Run, tmp_path: Path) -> None:
+    target, pointer = tmp_path / "plan.json", tmp_path / "latest.json"
+    target.write_text("old")
+    pointer.symlink_to(target)
+    assert run("solve", EIGHT, "--plan-only", "--out", pointer)[0] == 0
+    assert pointer.is_symlink()
+    assert json.loads(target.read_text())["status"] == "optimal"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    got: list[str] = []
+    reader.start()
+    assert run("solve", EIGHT, "--plan-only", "--out", pipe)[0] == 0
+    reader.join(10)
+    assert pipe.is_fifo()
+    assert json.loads(got[0])["status"] == "optimal"
+
+
+@pytest.mark.parametrize("name", ["", ".", "x" * 300, "a\0b"])
+def test_out_names_that_are_no_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "cannot be written" in problems(run, "solve", EIGHT, "--plan-only", "--out", name)[0]["message"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_infeasible_plan_is_nothing_to_verify(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    run("solve", EIGHT, "--set", "service.drain=40s", "--out", file)
+    found = problems(run, "verify", EIGHT, file, "--set", "service.drain=40s")
+    assert found[0]["message"] == "there is no plan to verify"
+
+
+def test_a_plan_of_a_changed_file_says_what_differs(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    run("solve", EIGHT, "--out", file)
+    found = problems(run, "verify", EIGHT, file, "--set", "workloads.reasoning.rate=3/s")
+    assert "differs in workloads.reasoning.rate" in found[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"), [("ascii", "Run prefill on 4 x A100"), ("latin-1", "Run prefill on 4 x A100")]
+)
+def test_terminals_without_block_characters(encoding: str, words: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "api.cli", "solve", str(EIGHT), "--plan-only"]
+    done = subprocess.run(command, capture_output=True, env=environment, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert words.encode() in done.stdout
+
+
+def test_a_reader_that_has_had_enough_is_no_fault() -> None:
+    command = f"{sys.executable} -m api.cli solve {EIGHT} --plan-only --json | head -c 10"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_a_long_solve_with_what_there_is(number: int, tmp_path: Path) -> None:
+    """Bin packing by units of many kinds: a proof takes far longer than the interrupt allows."""
+    file = tmp_path / "long.yaml"
+    file.write_text(files.dump(long_document()))
+    command = [sys.executable, "-m", "api.cli", "solve", str(file), "--plan-only", "--gap", "0", "--json"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    try:
+        assert started.stderr is not None
+        for line in started.stderr:  # the first line of progress says that the search is under way
+            assert line.startswith(b"inferplan: ")
+            break
+        started.send_signal(number)
+        out, _ = started.communicate(timeout=30)
+    finally:
+        started.kill()
+    plan = json.loads(out)
+    assert started.returncode == (4 if plan["status"] == "stopped" else 0)
+    assert plan["status"] in ("feasible", "stopped")
+
+
+def long_document() -> dict[str, Any]:
+    cards = ["A100-SXM-80GB", "H20-SXM5-96GB", "H100-SXM-80GB", "H200-SXM-141GB", "B200", "MI300X", "L40S"]
+    names = [f"g{number}" for number in range(12)]
+    return {
+        "schema": 1,
+        "name": "long",
+        "hardware": {
+            "groups": {
+                name: {"accelerator": cards[n % 7], "servers": 9 + n, "per_server": 8, "price": f"{1 + 0.37 * n:.2f}/h"}
+                for n, name in enumerate(names)
+            },
+            "links": {"net": {"connects": names, "bandwidth": "50 GB/s", "per": "server"}},
+        },
+        "models": {f"m{n}": {"catalog": name} for n, name in enumerate(("Qwen3-8B", "Qwen3-32B", "Llama-3.1-8B"))},
+        "workloads": {
+            f"w{n}": {
+                "model": f"m{n % 3}",
+                "rate": f"{n + 1}/s",
+                "input": 500 + 700 * n,
+                "output": 100 + 61 * n,
+            }
+            for n in range(30)
+        },
+        "billing": {"pay": "used"},
+    }

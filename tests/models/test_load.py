@@ -253,3 +253,9 @@ def test_the_resolved_document_reads_back_as_the_same_instance() -> None:
 
 def test_full_is_another_word_for_per_direction() -> None:
     assert from_document(change("hardware.links.rdma.duplex", "full")).hardware.links["rdma"].duplex == "per-direction"
+
+
+def test_more_cards_than_are_counted_exactly_are_refused() -> None:
+    data = change("hardware.groups.a100.servers", 10**7)
+    data["hardware"]["groups"]["a100"]["per_server"] = 11
+    assert [problem.message for problem in refused(data)] == ["110,000,000 GPUs"]

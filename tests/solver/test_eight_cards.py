@@ -201,3 +201,26 @@ def test_seconds_of_units_are_those_used_above() -> None:
     need = {c.name: c.demand["reasoning"] for c in gather(eight()).candidates}
     assert need["chunked@a100"] == pytest.approx((0.98946, 1.77924), rel=1e-4)
     assert need["chunked@h20"] == pytest.approx((2.08583, 0.88574), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        (("service.drain=43.2019 s",), "infeasible"),
+        (("service.drain=43.20199 s",), "optimal"),
+        (("workloads.reasoning.rate=4.554153973176907/s", "service.drain=1e9 s"), "infeasible"),
+        (("workloads.reasoning.rate=4.5541539/s", "service.startup=0 s"), "optimal"),
+        (("workloads.reasoning.rate=4.55416/s", "service={startup: 0 s}"), "infeasible"),
+        (("workloads.reasoning.rate=1e-9/s", "hardware.groups.h20.startup=5 s"), "optimal"),
+        (("workloads.reasoning.rate=1e-9/s", "billing.pay=used", "objective=gpus"), "optimal"),
+    ],
+)
+def test_limits_that_are_just_met_or_just_missed(changes: tuple[str, ...], status: str) -> None:
+    assert solve(eight(*changes)).status == status
+
+
+def test_a_scheme_is_not_lost_to_another_that_cannot_stand_beside_it() -> None:
+    """Chunked beats replicas where it fits; where mix is false it must not push them out of where only they fit."""
+    changes = ("hardware.groups.h20.usable_memory=0.63", "workloads.reasoning.rate=3/s", "service={startup: 10 s}")
+    plan = solve(eight("schemes={allow: [replicas, chunked], mix: false}", *changes))
+    assert (plan.status, plan.scheme) == ("optimal", "replicas")
