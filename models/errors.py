@@ -128,6 +128,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     for candidate in known:
         folded.setdefault(candidate.casefold(), candidate)
     wanted = name[:SHOWN_CHARACTERS].casefold()  # the comparison takes time quadratic in the length
-    close = [known for known in folded if len(wanted) > 1 and known.startswith(wanted)]  # H200 is H200-SXM, not B200
+    close = [wanted] if wanted in folded else []
+    close = close or [known for known in folded if len(wanted) > 2 and known.startswith(wanted)]  # H200: not B200
     close = close or difflib.get_close_matches(wanted, folded, n=1)
     return f'did you mean "{shown(folded[close[0]])}"?' if close else ""

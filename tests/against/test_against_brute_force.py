@@ -48,7 +48,7 @@ def planned(seed: int) -> Same | None:
     if plan is None:
         assert result.best is None, "refused for want of paths, yet a plan exists"
         return None
-    assert verify(plan, made) == []
+    assert plan.status not in ("optimal", "feasible") or verify(plan, made) == []
     if result.best is None:
         assert plan.status == "infeasible"
         return None

@@ -99,3 +99,10 @@ def test_nearest(name: str, text: str) -> None:
 
 def test_nearest_cuts_what_it_shows() -> None:
     assert nearest("x" * 100, ["x" * 100]) == f'did you mean "{"x" * 79}…"?'
+
+
+def test_the_beginning_of_a_name_counts_more_than_likeness() -> None:
+    known = ["B200", "H200-SXM-141GB", "H20-SXM5-96GB"]
+    assert nearest("H200", known) == 'did you mean "H200-SXM-141GB"?'
+    assert nearest("h20-", known) == 'did you mean "H20-SXM5-96GB"?'
+    assert nearest("gb", ["GBP", "GB"]) == 'did you mean "GB"?'

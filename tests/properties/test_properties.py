@@ -37,7 +37,7 @@ def _solved(text: str, prune: bool) -> Plan | None:
         plan = solve(instance, Options(plan_only=True, prune=prune))
     except BadInput:
         return None
-    assert verify(plan, instance) == []
+    assert plan.status not in ("optimal", "feasible") or verify(plan, instance) == []
     return plan
 
 
