@@ -44,5 +44,9 @@ class Instance(Described):
 
     def sha256(self) -> str:
         """Digest of the resolved document, whatever the comments and order of the file."""
-        text = json.dumps(self.document(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest(self.document())
+
+
+def digest(document: dict[str, Any]) -> str:
+    """SHA-256 of a resolved document."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

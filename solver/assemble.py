@@ -1,11 +1,10 @@
 """From counts and flows to a plan: pools, handoffs, times, resources, cost, in the words of the contract."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.instance import Instance
 from models.plan import (
-    Cost,
     Drain,
     Handoff,
     Load,
@@ -14,17 +13,11 @@ from models.plan import (
     Phase,
     Pool,
     Resource,
-    Seconds,
     Traffic,
-    WorkloadResult,
 )
-from models.workload import Workload
-from solver import latency, physics, units
 from solver.candidates import Candidate
 from solver.data import Data
-from solver.formulas import cost as money
 from solver.formulas import drain as fluid
-from solver.latency import Latency
 from solver.regimes import DrainPhase, Settled
 from solver.routes import Route
 
@@ -54,6 +47,14 @@ class Chosen:
     def used(self) -> list[tuple[int, Candidate]]:
         """Candidates with units."""
         return [(i, c) for i, c in enumerate(self.data.candidates) if self.counts[i]]
+
+    @property
+    def cards(self) -> dict[str, int]:
+        """Cards in use, by group."""
+        taken = dict.fromkeys(self.instance.hardware.groups, 0)
+        for index, candidate in self.used:
+            taken[candidate.group] += self.counts[index] * candidate.cards
+        return taken
 
     def rates(self, index: int) -> dict[str, float]:
         """Rate of each workload on candidate ``index`` at capacity."""
@@ -160,65 +161,6 @@ def handoffs(chosen: Chosen, phases: Sequence[DrainPhase]) -> list[Handoff]:
     ]
 
 
-def workloads(chosen: Chosen) -> dict[str, WorkloadResult]:
-    """What each workload gets: rates and times."""
-    results = {}
-    for name, workload in chosen.instance.workloads.items():
-        first_load, token_load = _times(chosen, name, workload, chosen.scale)
-        first_full, token_full = _times(chosen, name, workload, 1.0)
-        results[name] = WorkloadResult(
-            rate=workload.rate,
-            served=workload.rate,
-            capacity=chosen.settled.throughput * workload.rate / chosen.instance.rate,
-            ttft_s=Seconds(at_load=first_load, at_capacity=first_full),
-            tpot_s=Seconds(at_load=token_load, at_capacity=token_full),
-            qualifying_rate=money.qualifying_rate(workload.rate, workload.qualifying),
-        )
-    return results
-
-
-def _times(chosen: Chosen, name: str, workload: Workload, scale: float) -> tuple[float | None, float | None]:
-    """The slowest first token and time per token among the pools that serve a workload."""
-    first: list[float | None] = []
-    token: list[float | None] = []
-    for index, candidate in chosen.used:
-        if chosen.rates(index).get(name, 0.0) <= 1e-9 * chosen.settled.throughput:
-            continue
-        times = pool_latency(chosen, index, name, scale)
-        if candidate.stage != "prefill" and workload.output > 1:
-            token.append(times.per_token)
-        if candidate.stage == "decode":
-            continue
-        wait = 0.0
-        if candidate.stage == "prefill" and workload.output > 1:
-            wait = max(
-                route.seconds
-                for route in (chosen.data.routes[r] for r in chosen.live_routes)
-                if route.workload == name and route.source == candidate.group
-            )
-        first.append(None if times.first_token is None else times.first_token + wait)
-    return _slowest(first), _slowest(token)
-
-
-def _slowest(times: list[float | None]) -> float | None:
-    known = [time for time in times if time is not None]
-    return max(known) if known and len(known) == len(times) else None
-
-
-def pool_latency(chosen: Chosen, index: int, name: str, scale: float) -> Latency:
-    """Times of a workload on a pool at ``scale`` times its flows at capacity."""
-    candidate = chosen.data.candidates[index]
-    shape = physics.shape_of(chosen.instance.models[candidate.model])
-    gpu = units.device(chosen.instance, candidate.group, shape)
-    if max(chosen.busy(index)) * scale >= FULL:
-        workload = chosen.instance.workloads[name]
-        need = max(candidate.demand[name])
-        return latency.full(candidate.kind, shape, gpu, workload, candidate.batches[name], need)
-    each = {n: rate * scale / chosen.counts[index] for n, rate in chosen.rates(index).items()}
-    served = {n: chosen.instance.workloads[n] for n in candidate.demand}
-    return latency.at(candidate.kind, shape, gpu, served, candidate.batches, each, name)
-
-
 def charges(chosen: Chosen) -> dict[str, float]:
     """Share of every channel and store that is used at capacity, unused ones included."""
     used = {f"link[{name}]": 0.0 for name in chosen.data.topology.channels}
@@ -250,7 +192,7 @@ def resources(chosen: Chosen, drain: Drain | None) -> list[Resource]:
     """Every row that a user would name: cards, pools, links and stores, and the promises."""
     rows = []
     for name, group in chosen.instance.hardware.groups.items():
-        taken = sum(chosen.counts[i] * c.cards for i, c in chosen.used if c.group == name)
+        taken = chosen.cards[name]
         rows.append(_resource(f"cards[{name}]", taken, group.cards, taken >= group.cards, "cards"))
     for index, candidate in chosen.used:
         for resource, busy in zip(candidate.kind.resources, chosen.busy(index), strict=True):
@@ -322,56 +264,3 @@ def _phase(chosen: Chosen, phase: DrainPhase) -> Phase:
         served.setdefault(chosen.data.candidates[index].name, {})[name] = rate
     carried = {route_name(chosen.data.routes[r]): rate for r, rate in enumerate(phase.routes) if rate > 1e-9}
     return Phase(start_s=phase.start, end_s=phase.end, pools=served, handoffs=carried)
-
-
-def served_tokens(instance: Instance) -> tuple[float, float]:
-    """Output tokens and all tokens a second at the stated arrivals."""
-    output = sum(w.rate * w.output for w in instance.workloads.values())
-    return output, output + sum(w.rate * w.input for w in instance.workloads.values())
-
-
-def money_per_second(instance: Instance, cards: Mapping[str, int]) -> float | None:
-    """What the plan costs; None when a price that counts is unknown."""
-    total = 0.0
-    for name, group in instance.hardware.groups.items():
-        count = group.cards if instance.billing.pay == "reserved" else cards.get(name, 0)
-        if count and group.price is None:
-            return None
-        total += count * (group.price or 0.0)
-    return total
-
-
-def cost(chosen: Chosen) -> Cost:
-    """What the plan costs an hour, and per request and token that qualifies."""
-    instance = chosen.instance
-    cards: dict[str, int] = {}
-    for index, candidate in chosen.used:
-        taken = chosen.counts[index] * candidate.cards
-        cards[candidate.group] = cards.get(candidate.group, 0) + taken
-    spent = money_per_second(instance, cards)
-    qualifying = sum(money.qualifying_rate(w.rate, w.qualifying) for w in instance.workloads.values())
-    output, total = served_tokens(instance)
-
-    def per(rate: float, many: float) -> float | None:
-        return None if spent is None or rate <= 0 else many * money.cost_per_request(spent, rate)
-
-    most = qualifying * chosen.settled.throughput / instance.rate
-    return Cost(
-        per_hour=None if spent is None else 3600.0 * spent,
-        per_1000_requests=per(qualifying, 1e3),
-        per_1000_at_capacity=per(most, 1e3),
-        per_million_output_tokens=per(output, 1e6),
-        per_million_total_tokens=per(total, 1e6),
-        currency=instance.billing.currency,
-    )
-
-
-def objective_unit(name: str, instance: Instance) -> str:
-    """The unit in which an objective is told."""
-    currency = instance.billing.currency
-    return {
-        "effective_cost": f"{currency}/1000 requests",
-        "cost": f"{currency}/h",
-        "throughput": "requests/s",
-        "gpus": "cards",
-    }[name]

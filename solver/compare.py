@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from models.hardware import Store
 from models.instance import Instance
 from models.plan import Row, Status
-from solver import assemble, physics, settle
+from solver import assemble, bill, physics, settle
 from solver.assemble import Chosen
 from solver.backend import Limits
 from solver.data import Data, gather
@@ -122,11 +122,7 @@ def split(chosen: Chosen) -> dict[str, dict[str, int]]:
 
 def _cost(chosen: Chosen, completed: float) -> float | None:
     instance = chosen.instance
-    cards: dict[str, int] = {}
-    for index, candidate in chosen.used:
-        taken = chosen.counts[index] * candidate.cards
-        cards[candidate.group] = cards.get(candidate.group, 0) + taken
-    spent = assemble.money_per_second(instance, cards)
+    spent = bill.money_per_second(instance, chosen.cards)
     if spent is None or completed <= 0:
         return None
     share = sum(w.rate * w.qualifying for w in instance.workloads.values()) / instance.rate

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from solver import settle
 from solver.backend import Limits, Outcome, Session, gap
 from solver.milp.master import Goal, Master
 from solver.milp.model import Row
 
 SLACK = 1e-7
-"""Relative room left on a goal that is met, below any digit shown, so that the next goal is not cut off."""
+"""Relative room left on a goal that is met: above the solver's own, so that the next goal is not cut off, and below any
+digit shown."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,11 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
             proven = False
             break
         last, first = outcome, first or outcome
-        value = outcome.value
-        if goal.name == "throughput" and goal is not goals[-1]:  # the solver may overshoot by its tolerance
-            value = settle.most(master.data, _counts(master, outcome)) / goal.unit
-        stages.append((goal.name, value * goal.unit))
+        stages.append((goal.name, outcome.value * goal.unit))
         if outcome.status != "optimal":
             proven = False
             break
-        session.add(_keep(goal, value))
+        session.add(_keep(goal, outcome.value))
     if last is None or first is None:
         return Ranked("stopped", (), None, None, ())
     status, counts = "optimal" if proven else "feasible", _counts(master, last)

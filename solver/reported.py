@@ -7,7 +7,7 @@ from typing import Any
 
 from models.instance import Instance
 from models.plan import Plan
-from solver import assemble
+from solver import assemble, bill, times
 from solver.assemble import Chosen
 from solver.data import Data, gather
 from solver.regimes import DrainPhase, Settled
@@ -25,10 +25,10 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     again = {
         "pools": assemble.pools(chosen),
         "handoffs": assemble.handoffs(chosen, phases),
-        "workloads": assemble.workloads(chosen),
+        "workloads": times.workloads(chosen),
         "resources": assemble.resources(chosen, drain),
         "drain": drain,
-        "cost": assemble.cost(chosen),
+        "cost": bill.cost(chosen),
         "traffic": assemble.traffic(chosen),
     }
     for key, value in again.items():
@@ -113,4 +113,4 @@ def _objective(plan: Plan, instance: Instance) -> Iterator[str]:
         "gpus": cards,
     }.get(plan.objective.name)
     yield from _unlike("objective.value", plan.objective.value, value)
-    yield from _unlike("objective.unit", plan.objective.unit, assemble.objective_unit(plan.objective.name, instance))
+    yield from _unlike("objective.unit", plan.objective.unit, bill.objective_unit(plan.objective.name, instance))

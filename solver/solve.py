@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from models.errors import InferplanError
-from models.instance import Instance
-from models.plan import Conflict, Cost, Drain, ObjectiveValue, Plan, Relaxation, Row, Status
-from solver import assemble, settle
+from models.instance import Instance, digest
+from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status
+from solver import assemble, bill, settle, times
 from solver.assemble import Chosen
 from solver.assumptions import assumptions, warnings
 from solver.backend import PROOF, Limits, gap
@@ -60,13 +60,13 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         rows = _others(data, chosen, extra)
         steps = marginals(chosen.data, chosen, extra)
     drain = assemble.drain(chosen, found)
-    cost = assemble.cost(chosen)
+    cost = bill.cost(chosen)
     pools = assemble.pools(chosen)
-    objective = _objective(instance, ranked, chosen, cost)
+    objective, document = _objective(instance, ranked, chosen, cost), instance.document()
     plan = Plan(
         instance=instance.name,
-        instance_sha256=instance.sha256(),
-        instance_document=instance.document(),
+        instance_sha256=digest(document),
+        instance_document=document,
         status=_status(ranked, objective),
         objective=objective,
         solve_seconds=time.perf_counter() - began,
@@ -74,7 +74,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         throughput=chosen.settled.throughput,
         pools=pools,
         handoffs=assemble.handoffs(chosen, found[1] if found else []),
-        workloads=assemble.workloads(chosen),
+        workloads=times.workloads(chosen),
         resources=assemble.resources(chosen, drain),
         drain=drain,
         cost=cost,
@@ -156,7 +156,7 @@ def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -
         "throughput": chosen.settled.throughput,
         "gpus": cards,
     }[name]
-    unit = assemble.objective_unit(name, instance)
+    unit = bill.objective_unit(name, instance)
     if value is None:
         raise UnverifiedError("a cost objective without prices")
     bound: float | None
@@ -182,11 +182,11 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, 
         conflicts, relaxations = reasons(
             data.only(instance.schemes.allow), lambda changed: _solvable(changed, limits), limits
         )
-    drain: Drain | None = None
+    document = instance.document()
     return Plan(
         instance=instance.name,
-        instance_sha256=instance.sha256(),
-        instance_document=instance.document(),
+        instance_sha256=digest(document),
+        instance_document=document,
         status="infeasible" if infeasible else "stopped",
         objective=ObjectiveValue(name=instance.objective, value=None, bound=None, gap=None, unit=""),
         solve_seconds=time.perf_counter() - began,
@@ -196,7 +196,7 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, 
         handoffs=[],
         workloads={},
         resources=[],
-        drain=drain,
+        drain=None,
         cost=Cost(
             per_hour=None,
             per_1000_requests=None,

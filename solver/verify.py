@@ -5,19 +5,16 @@ and links carry their flows at load, at capacity and in every phase of the drain
 kept. Then every number the plan reports is computed again and compared.
 """
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping
 
-from models.instance import Instance
-from models.plan import Plan, Pool
-from solver import physics
+from models.instance import Instance, digest
+from models.plan import Plan
+from solver import conservation, physics
+from solver.conservation import TOLERANCE, differ, over, regimes
 from solver.formulas import memory, state
 from solver.reported import differences
 from solver.topology import Topology
-
-TOLERANCE = 1e-6
-"""Relative; below every digit shown."""
 
 
 def verify(plan: Plan, instance: Instance) -> list[str]:
@@ -26,7 +23,8 @@ def verify(plan: Plan, instance: Instance) -> list[str]:
 
 
 def _identity(plan: Plan, instance: Instance) -> Iterator[str]:
-    if plan.instance_document != instance.document() or plan.instance_sha256 != instance.sha256():
+    document = instance.document()
+    if plan.instance_document != document or plan.instance_sha256 != digest(document):
         yield "instance_document: not the instance as it stands"
     if plan.instance != instance.name or plan.objective.name != instance.objective:
         yield "objective: not the name or the objective of the instance"
@@ -43,20 +41,12 @@ def _broken(plan: Plan, instance: Instance) -> list[str]:
         return found  # nothing below can be computed for pools that cannot be
     found.extend(_memory(plan, instance))
     topology = Topology(instance.hardware)
-    for name, regime in _regimes(plan).items():
-        found.extend(f"{text} {name}" for text in _flows(plan, instance, topology, regime))
+    for name, regime in regimes(plan).items():
+        found.extend(f"{text} {name}" for text in conservation.violations(plan, instance, topology, regime))
     found.extend(_served(plan, instance))
     found.extend(_drain(plan, instance))
     found.extend(_proof(plan))
     return found or list(differences(plan, instance))
-
-
-def _over(value: float, limit: float) -> bool:
-    return not value <= limit + TOLERANCE * max(abs(limit), 1e-9)
-
-
-def _differ(a: float, b: float) -> bool:
-    return not math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-9)
 
 
 def _named(plan: Plan, instance: Instance) -> Iterator[str]:
@@ -159,138 +149,8 @@ def _memory(plan: Plan, instance: Instance) -> Iterator[str]:
             held = max(held, final * pool.batches[name])
             buffer = max(buffer, 0.0 if pool.scheme == "replicas" else one)
         need = memory.resident_bytes(shape.resident, held, 1.0, buffer)
-        if _over(need, usable):
+        if over(need, usable):
             yield f"memory[{pool.name}]: {need:.6g} B of {usable:.6g} B"
-
-
-Regime = tuple[Mapping[str, Mapping[str, float]], Mapping[str, float]]
-"""Rates of every pool by workload, and of every handoff."""
-
-
-def _regimes(plan: Plan) -> dict[str, Regime]:
-    regimes: dict[str, Regime] = {
-        f"at {word}": (
-            {p.name: {n: getattr(r, f"at_{word}") for n, r in p.rates.items()} for p in plan.pools},
-            {h.name: getattr(h.rate, f"at_{word}") for h in plan.handoffs},
-        )
-        for word in ("load", "capacity")
-    }
-    for number, phase in enumerate(plan.drain.phases if plan.drain else []):
-        regimes[f"in phase {number} of the drain"] = (phase.pools, phase.handoffs)
-    return regimes
-
-
-def _flows(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -> Iterator[str]:
-    rates, carried = regime
-    pools = {pool.name: pool for pool in plan.pools}
-    for name, by_workload in rates.items():
-        if name not in pools or any(w not in instance.workloads for w in by_workload):
-            yield f"pools: {name} serves what the plan or instance does not name"
-            return
-        if any(rate < 0 or not math.isfinite(rate) for rate in by_workload.values()):
-            yield f"pools: {name} has a rate that is no rate"
-        yield from _capacity(pools[name], by_workload, instance)
-    yield from _conserved(plan, instance, rates, carried)
-    yield from _links(plan, instance, topology, carried)
-
-
-def _capacity(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iterator[str]:
-    busy = [0.0, 0.0]
-    for name, rate in rates.items():
-        if rate and instance.workloads[name].model != pool.model:
-            yield f"pools: {pool.name} serves {name}, a workload of another model"
-        if rate and name not in pool.rates:
-            yield f"pools: {pool.name} serves {name}, which does not fit in it"
-        need = _seconds(pool, instance, name)
-        busy = [have + rate * more for have, more in zip(busy, need, strict=True)]
-    if _over(max(busy), pool.units):
-        yield f"capacity[{pool.name}]: {max(busy):.6g} of {pool.units} units busy"
-
-
-def _seconds(pool: Pool, instance: Instance, name: str) -> tuple[float, float]:
-    """Compute and memory seconds of a request; twice the same where the unit does one thing at a time."""
-    workload = instance.workloads[name]
-    shape = physics.shape_of(instance.models[pool.model])
-    gpu = physics.device_of(instance, instance.hardware.groups[pool.group], shape.precision)
-    first = physics.workload_prefill(shape, gpu, workload)
-    if pool.stage == "prefill":
-        return first.seconds, first.seconds
-    calls, batch = workload.output - 1, pool.batches.get(name, 1)
-    step = physics.workload_decode(shape, gpu, workload)
-    compute = calls * step.compute
-    read = calls * (step.fixed / batch + step.memory)
-    if pool.stage == "decode":
-        return compute, read
-    if pool.scheme == "chunked":
-        return first.compute + compute, first.memory + read
-    serial = first.seconds + max(compute, read)
-    return serial, serial
-
-
-def _conserved(
-    plan: Plan, instance: Instance, rates: Mapping[str, Mapping[str, float]], carried: Mapping[str, float]
-) -> Iterator[str]:
-    known = {handoff.name: handoff for handoff in plan.handoffs}
-    if any(name not in known for name in carried):
-        yield "handoffs: a phase names one that the plan does not list"
-        return
-    for name, workload in instance.workloads.items():
-        if workload.output == 1:
-            continue
-        for group in instance.hardware.groups:
-            for stage, end in (("prefill", "source"), ("decode", "target")):
-                here = sum(
-                    rates.get(pool.name, {}).get(name, 0.0)
-                    for pool in plan.pools
-                    if pool.stage == stage and pool.group == group
-                )
-                crossing = sum(
-                    rate
-                    for key, rate in carried.items()
-                    if known[key].workload == name and getattr(known[key], end) == group
-                )
-                if abs(here - crossing) > TOLERANCE * max(here, crossing, plan.throughput or 0.0):
-                    yield f"handoff[{name},{stage}@{group}]: {here:.6g} requests/s there, {crossing:.6g} handed over"
-
-
-def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[str, float]) -> Iterator[str]:
-    used: dict[str, float] = {}
-    stored: dict[str, float] = {}
-    for handoff in plan.handoffs:
-        rate = carried.get(handoff.name, 0.0)
-        workload = instance.workloads[handoff.workload]
-        payload = workload.input * physics.shape_of(instance.models[workload.model]).kv_per_token
-        ends = [handoff.source, handoff.store, handoff.target] if handoff.store else [handoff.source, handoff.target]
-        if (handoff.store is None) != (handoff.scheme == "pd-direct"):
-            yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
-        paths = [topology.path(a, b, payload) for a, b in itertools.pairwise(ends) if a and b]
-        stay, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None
-        for path in paths:
-            if path is None:
-                yield f"handoff[{handoff.name}]: the places are not connected"
-                return
-            own = store.write if store and path is paths[0] else store.read if store else None
-            stay += max(path.seconds(payload), payload / own if own else 0.0)
-            for channel in path.channels:
-                used[channel] = used.get(channel, 0.0) + rate * payload
-        if handoff.store:
-            stored[handoff.store] = stored.get(handoff.store, 0.0) + rate * payload * stay
-            yield from _store(instance, handoff.store, rate, payload)
-    for channel, load in used.items():
-        if _over(load, topology.channels[channel].capacity):
-            yield f"link[{channel}]: {load:.6g} of {topology.channels[channel].capacity:.6g} B/s"
-    for name, held in stored.items():
-        if _over(held, instance.hardware.stores[name].capacity):
-            yield f"store[{name}]: {held:.6g} of {instance.hardware.stores[name].capacity:.6g} B"
-
-
-def _store(instance: Instance, name: str, rate: float, payload: float) -> Iterator[str]:
-    store = instance.hardware.stores[name]
-    if payload > store.capacity:
-        yield f"store[{name}]: one state does not fit"
-    for word, bandwidth in (("write", store.write), ("read", store.read)):
-        if bandwidth is not None and _over(rate * payload, bandwidth):
-            yield f"store[{name},{word}]: {rate * payload:.6g} of {bandwidth:.6g} B/s"
 
 
 def _begun(plan: Plan, rates: Mapping[str, Mapping[str, float]], name: str) -> float:
@@ -298,14 +158,14 @@ def _begun(plan: Plan, rates: Mapping[str, Mapping[str, float]], name: str) -> f
 
 
 def _served(plan: Plan, instance: Instance) -> Iterator[str]:
-    regimes, throughput = _regimes(plan), plan.throughput or 0.0
-    if _over(instance.rate, throughput):
+    flows, throughput = regimes(plan), plan.throughput or 0.0
+    if over(instance.rate, throughput):
         yield f"sustain: {throughput:.6g} requests/s for {instance.rate:.6g} that arrive"
     for name, workload in instance.workloads.items():
         wanted = {"at load": workload.rate, "at capacity": throughput * workload.rate / instance.rate}
         for word, rate in wanted.items():
-            begun = _begun(plan, regimes[word][0], name)
-            if _differ(begun, rate):
+            begun = _begun(plan, flows[word][0], name)
+            if differ(begun, rate):
                 yield f"serve[{name}] {word}: {begun:.6g} of {rate:.6g} requests/s"
 
 
@@ -322,21 +182,21 @@ def _drain(plan: Plan, instance: Instance) -> Iterator[str]:
         at = phase.end_s
         for name, workload in instance.workloads.items():
             done[name] += (phase.end_s - phase.start_s) * _begun(plan, phase.pools, name)
-            if _over(done[name], workload.rate * at):
+            if over(done[name], workload.rate * at):
                 yield f"drain[{name}]: serves more than has arrived by second {at:.6g}"
         for pool in plan.pools:
             busy = any(rate > 1e-9 for rate in phase.pools.get(pool.name, {}).values())
             if busy and phase.start_s < instance.startup(pool.group) * (1.0 - TOLERANCE):
                 yield f"drain: {pool.name} serves before it is ready"
     end = plan.drain.drained_s
-    if plan.drain.phases and _differ(at, end):
+    if plan.drain.phases and differ(at, end):
         yield f"drain: phases end in second {at:.6g}, not {end:.6g}"
     for name, workload in instance.workloads.items():
-        if plan.drain.phases and _differ(done[name], workload.rate * end):
+        if plan.drain.phases and differ(done[name], workload.rate * end):
             yield f"drain[{name}]: {done[name]:.6g} of {workload.rate * end:.6g} requests served by second {end:.6g}"
     if not plan.drain.phases and end > 0:
         yield "drain: no phases show how the backlog goes"
-    if deadline is not None and _over(end, deadline):
+    if deadline is not None and over(end, deadline):
         yield f"drain: gone in second {end:.6g}, after the deadline of {deadline:.6g} s"
 
 

@@ -1,0 +1,158 @@
+"""Flows of a plan against the formulas: units keep up, requests are neither lost nor made, links and stores hold.
+
+Part of the verifier: nothing here knows the rows of the optimisation model.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+
+from models.instance import Instance
+from models.plan import Plan, Pool
+from solver import physics
+from solver.topology import Topology
+
+TOLERANCE = 1e-6
+"""Relative; below every digit shown."""
+
+
+def over(value: float, limit: float) -> bool:
+    """Whether ``value`` is above ``limit`` by more than rounding."""
+    return not value <= limit + TOLERANCE * max(abs(limit), 1e-9)
+
+
+def differ(a: float, b: float) -> bool:
+    """Whether two numbers are not the same but for rounding."""
+    return not math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-9)
+
+
+Regime = tuple[Mapping[str, Mapping[str, float]], Mapping[str, float]]
+"""Rates of every pool by workload, and of every handoff."""
+
+
+def regimes(plan: Plan) -> dict[str, Regime]:
+    """Flows at load, at capacity, and in every phase of the drain, by the words that name them."""
+    found: dict[str, Regime] = {
+        f"at {word}": (
+            {p.name: {n: getattr(r, f"at_{word}") for n, r in p.rates.items()} for p in plan.pools},
+            {h.name: getattr(h.rate, f"at_{word}") for h in plan.handoffs},
+        )
+        for word in ("load", "capacity")
+    }
+    for number, phase in enumerate(plan.drain.phases if plan.drain else []):
+        found[f"in phase {number} of the drain"] = (phase.pools, phase.handoffs)
+    return found
+
+
+def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -> Iterator[str]:
+    """What one regime breaks."""
+    rates, carried = regime
+    pools = {pool.name: pool for pool in plan.pools}
+    for name, by_workload in rates.items():
+        if name not in pools or any(w not in instance.workloads for w in by_workload):
+            yield f"pools: {name} serves what the plan or instance does not name"
+            return
+        if any(rate < 0 or not math.isfinite(rate) for rate in by_workload.values()):
+            yield f"pools: {name} has a rate that is no rate"
+        yield from _capacity(pools[name], by_workload, instance)
+    yield from _conserved(plan, instance, rates, carried)
+    yield from _links(plan, instance, topology, carried)
+
+
+def _capacity(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iterator[str]:
+    busy = [0.0, 0.0]
+    for name, rate in rates.items():
+        if rate and instance.workloads[name].model != pool.model:
+            yield f"pools: {pool.name} serves {name}, a workload of another model"
+        if rate and name not in pool.rates:
+            yield f"pools: {pool.name} serves {name}, which does not fit in it"
+        need = _seconds(pool, instance, name)
+        busy = [have + rate * more for have, more in zip(busy, need, strict=True)]
+    if over(max(busy), pool.units):
+        yield f"capacity[{pool.name}]: {max(busy):.6g} of {pool.units} units busy"
+
+
+def _seconds(pool: Pool, instance: Instance, name: str) -> tuple[float, float]:
+    """Compute and memory seconds of a request; twice the same where the unit does one thing at a time."""
+    workload = instance.workloads[name]
+    shape = physics.shape_of(instance.models[pool.model])
+    gpu = physics.device_of(instance, instance.hardware.groups[pool.group], shape.precision)
+    first = physics.workload_prefill(shape, gpu, workload)
+    if pool.stage == "prefill":
+        return first.seconds, first.seconds
+    calls, batch = workload.output - 1, pool.batches.get(name, 1)
+    step = physics.workload_decode(shape, gpu, workload)
+    compute = calls * step.compute
+    read = calls * (step.fixed / batch + step.memory)
+    if pool.stage == "decode":
+        return compute, read
+    if pool.scheme == "chunked":
+        return first.compute + compute, first.memory + read
+    serial = first.seconds + max(compute, read)
+    return serial, serial
+
+
+def _conserved(
+    plan: Plan, instance: Instance, rates: Mapping[str, Mapping[str, float]], carried: Mapping[str, float]
+) -> Iterator[str]:
+    known = {handoff.name: handoff for handoff in plan.handoffs}
+    if any(name not in known for name in carried):
+        yield "handoffs: a phase names one that the plan does not list"
+        return
+    for name, workload in instance.workloads.items():
+        if workload.output == 1:
+            continue
+        for group in instance.hardware.groups:
+            for stage, end in (("prefill", "source"), ("decode", "target")):
+                here = sum(
+                    rates.get(pool.name, {}).get(name, 0.0)
+                    for pool in plan.pools
+                    if pool.stage == stage and pool.group == group
+                )
+                crossing = sum(
+                    rate
+                    for key, rate in carried.items()
+                    if known[key].workload == name and getattr(known[key], end) == group
+                )
+                if abs(here - crossing) > TOLERANCE * max(here, crossing, plan.throughput or 0.0):
+                    yield f"handoff[{name},{stage}@{group}]: {here:.6g} requests/s there, {crossing:.6g} handed over"
+
+
+def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[str, float]) -> Iterator[str]:
+    used: dict[str, float] = {}
+    stored: dict[str, float] = {}
+    for handoff in plan.handoffs:
+        rate = carried.get(handoff.name, 0.0)
+        workload = instance.workloads[handoff.workload]
+        payload = workload.input * physics.shape_of(instance.models[workload.model]).kv_per_token
+        ends = [handoff.source, handoff.store, handoff.target] if handoff.store else [handoff.source, handoff.target]
+        if (handoff.store is None) != (handoff.scheme == "pd-direct"):
+            yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
+        paths = [topology.path(a, b, payload) for a, b in itertools.pairwise(ends) if a and b]
+        stay, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None
+        for path in paths:
+            if path is None:
+                yield f"handoff[{handoff.name}]: the places are not connected"
+                return
+            own = store.write if store and path is paths[0] else store.read if store else None
+            stay += max(path.seconds(payload), payload / own if own else 0.0)
+            for channel in path.channels:
+                used[channel] = used.get(channel, 0.0) + rate * payload
+        if handoff.store:
+            stored[handoff.store] = stored.get(handoff.store, 0.0) + rate * payload * stay
+            yield from _store(instance, handoff.store, rate, payload)
+    for channel, load in used.items():
+        if over(load, topology.channels[channel].capacity):
+            yield f"link[{channel}]: {load:.6g} of {topology.channels[channel].capacity:.6g} B/s"
+    for name, held in stored.items():
+        if over(held, instance.hardware.stores[name].capacity):
+            yield f"store[{name}]: {held:.6g} of {instance.hardware.stores[name].capacity:.6g} B"
+
+
+def _store(instance: Instance, name: str, rate: float, payload: float) -> Iterator[str]:
+    store = instance.hardware.stores[name]
+    if payload > store.capacity:
+        yield f"store[{name}]: one state does not fit"
+    for word, bandwidth in (("write", store.write), ("read", store.read)):
+        if bandwidth is not None and over(rate * payload, bandwidth):
+            yield f"store[{name},{word}]: {rate * payload:.6g} of {bandwidth:.6g} B/s"
