@@ -10,7 +10,6 @@ import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -204,6 +203,8 @@ def _solve(options: argparse.Namespace) -> int:
 
 def _write(path: Path, text: str) -> None:
     """The whole file or none of it: written beside its place and moved there; devices and pipes are written to."""
+    import tempfile
+
     try:
         path = path.resolve()
         if path.exists() and not path.is_file():

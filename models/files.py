@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from models.errors import BadInput, Problem, shown
-from models.reading import CONTROL, CORE, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Builder, Document, resolve
+from models.reading import CORE, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Builder, Document, control, resolve
 
 MAX_BYTES = 4 * 2**20
 
@@ -94,7 +94,7 @@ _Dumper.add_representer(str, _quoted_if_needed)
 
 def _controls(text: str) -> Iterator[tuple[int, re.Match[str]]]:
     line, seen = 1, 0
-    for found in CONTROL.finditer(text):
+    for found in control(text).finditer(text):
         line, seen = line + text.count("\n", seen, found.start()), found.start()
         yield line, found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 import yaml
@@ -38,7 +39,19 @@ class Document:
     source: str
 
 
-CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_ASCII_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@cache
+def _any_control() -> re.Pattern[str]:  # a set of this size takes longer to compile than a small file to read
+    return re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+def control(text: str) -> re.Pattern[str]:
+    """What finds control characters in ``text``."""
+    return _ASCII_CONTROL if text.isascii() else _any_control()
+
+
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
@@ -205,7 +218,7 @@ class Builder:
 
     def _scalar(self, event: Any, keys: Keys, line: int) -> Any:
         text, tag = event.value, event.tag
-        if CONTROL.search(text):
+        if control(text).search(text):
             self._report("a control character is in the text", line, keys, text)
         if tag is None:
             return resolve(text) if event.implicit[0] else text
