@@ -9,7 +9,6 @@ Whatever else escapes is a defect of the program, not of its input.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -124,6 +123,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Letter case is ignored in the comparison; the answer is spelled as known.
     """
+    import difflib  # here, since only a mistake needs it
+
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.casefold(), candidate)

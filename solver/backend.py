@@ -2,7 +2,7 @@
 
 Linear programs go to GLOP. Programs with whole numbers go to SCIP: level with HiGHS on chapter-size models, it can be
 watched and ended from outside, which HiGHS cannot through MathOpt; CP-SAT rounds continuous columns. The first, short
-run does without cuts, which cost more than they save on small models (docs/benchmarks.md).
+run does without cuts, presolve and heuristics, which cost more than they save on small models (docs/benchmarks.md).
 """
 
 import contextlib
@@ -24,6 +24,8 @@ PROOF = 1e-6
 """Relative gap within which a value counts as proven."""
 FEASIBLE = 1e-9
 """Relative room of each row in a program with whole numbers; the usual 1e-6 adds up to more than ``PROOF`` allows."""
+BARE = dict.fromkeys(("cuts", "presolve", "heuristics"), mathopt.Emphasis.OFF)
+"""What a short run does without."""
 QUICK = 2.0
 """Seconds of a first run for a full proof, before the gap that the user accepts counts."""
 
@@ -138,7 +140,7 @@ class Session:
             absolute_gap_tolerance=0.0 if self._whole else None,
             random_seed=limits.seed,
             threads=1 if self._whole else None,
-            cuts=mathopt.Emphasis.OFF if self._whole and not watched else None,
+            **({} if watched or not self._whole else BARE),
         )
         if self._whole:
             parameters.gscip.real_params["numerics/feastol"] = FEASIBLE

@@ -30,7 +30,7 @@ def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     for extra, text in steps:
         most = _most(data, extra, limits)
         if base is not None and most is not None:
-            alone = _most(same, extra, limits) if same is not None else None
+            alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
             more = _more(extra, text + beyond, base, most)
             if alone is not None and alone < most * (1.0 - 1e-6):
                 more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(scheme))} alone"})

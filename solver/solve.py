@@ -13,7 +13,6 @@ from solver.assumptions import assumptions, warnings
 from solver.backend import PROOF, Limits, gap
 from solver.compare import alternative, alternatives
 from solver.data import Data, gather
-from solver.infeasible import reasons
 from solver.milp import master
 from solver.next_steps import leaves_cards_idle, marginals
 from solver.optimise import Ranked, better, rank
@@ -174,6 +173,8 @@ def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -
 
 def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, limits: Limits) -> Plan:
     """Infeasible, with what conflicts and what would help; or stopped before anything was known."""
+    from solver.infeasible import reasons  # here, since only an instance without a plan needs it
+
     infeasible = ranked.status == "infeasible"
     rows = [found.row for found in alternatives(data, limits)] if infeasible else []
     conflicts: list[Conflict] = []

@@ -11,6 +11,9 @@ from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
 from solver.milp.model import Model, Term
 
+MOST_BOUGHT = 10**6
+"""Cards that may be added to a group when a plan needs more."""
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -34,6 +37,8 @@ class Master:
     arrivals: int
     capacity: Flows
     stretches: tuple[Stretch, ...]
+    bought: dict[str, int]
+    """Column of cards to be added to a group."""
 
     @property
     def by_throughput(self) -> Goal:
@@ -80,21 +85,24 @@ def goals(master: Master) -> list[Goal]:
     return [first, *(goal for goal in ties if goal.name != first.name)]
 
 
-def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None) -> Master:
+def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None, buy: str | None = None) -> Master:
     """The master problem; without ``promises`` the sustain and drain rows are left out.
 
-    ``extra`` cards may be added to groups, to see what they bring.
+    ``extra`` cards may be added to groups, to see what they bring; ``buy`` names a group to which cards are added as
+    the solver finds necessary.
     """
     model = Model()
     one, arrivals = model.constant(), model.constant()
     units = tuple(
-        model.column(upper=float(_most(data, index, extra)), integer=True) for index in range(len(data.candidates))
+        model.column(upper=float(_most(data, index, extra) + (MOST_BOUGHT if c.group == buy else 0)), integer=True)
+        for index, c in enumerate(data.candidates)
     )
+    bought = {buy: model.column(upper=float(MOST_BOUGHT), integer=True)} if buy else {}
     throughput = model.column()
     ready = tuple(((column, 1.0),) for column in units)
     capacity = flows.add(model, data, "", ready, one)
     model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
-    model.rows.extend(pools.cards(data, units, extra))
+    model.rows.extend(pools.cards(data, units, extra, bought))
     model.rows.extend(pools.limits(data, units))
     stretches: list[Stretch] = []
     if promises:
@@ -104,7 +112,7 @@ def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None
         if deadline is not None and len(demand.startups(data)) > 1:
             stretches = demand.phases(model, data, ready, one, deadline)
             model.rows.extend(demand.cumulative(data, stretches, arrivals))
-    return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches))
+    return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches), bought)
 
 
 def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:

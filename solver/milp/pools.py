@@ -8,14 +8,18 @@ from solver.data import Data
 from solver.milp.model import INFINITY, Row, Term, at_most
 
 
-def cards(data: Data, units: Sequence[int], extra: dict[str, int] | None = None) -> Iterator[Row]:
-    r"""A plan never uses cards that do not exist: $\sum_c cards_{c,g}\, n_c \le N_g$."""
+def cards(
+    data: Data, units: Sequence[int], extra: dict[str, int] | None = None, bought: dict[str, int] | None = None
+) -> Iterator[Row]:
+    r"""A plan never uses cards that do not exist: $\sum_c cards_{c,g}\, n_c \le N_g$ (plus the column ``bought``)."""
     for name, group in data.instance.hardware.groups.items():
         terms = [
             (units[index], float(candidate.cards))
             for index, candidate in enumerate(data.candidates)
             if candidate.group == name
         ]
+        if bought and name in bought:
+            terms.append((bought[name], -1.0))
         if terms:
             yield at_most(f"cards[{name}]", terms, float(group.cards + (extra or {}).get(name, 0)))
 

@@ -134,14 +134,44 @@ def test_ninety_per_cent_efficiency_misses_the_deadline() -> None:
     assert plan.conflicts[0].limits == ["drain", "cards[a100]", "cards[h20]"]
 
 
-def test_each_relaxation_makes_the_instance_solvable() -> None:
-    changes = ("service.drain=40s",)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("service.drain=40s",),
+        ("workloads.reasoning.rate=6/s",),
+        ("service.drain=40s", "schemes={allow: [chunked, replicas], mix: false}"),
+        ("service.drain=5s",),
+        ("workloads.reasoning.rate=4/s", "service={startup: 0 s}", "schemes.allow=[replicas]"),
+        ("limits.pools=[{stage: decode, group: h20, at_most: 3}]", "schemes.allow=[pd-direct]"),
+        ("hardware.groups.h20.startup=50 s",),
+    ],
+)
+def test_each_relaxation_makes_the_instance_solvable_and_a_smaller_one_does_not(changes: tuple[str, ...]) -> None:
     plan = solve(eight(*changes))
     assert plan.status == "infeasible"
-    found = {relaxation.path: relaxation.after for relaxation in plan.relaxations}
-    assert set(found) == {"service.drain", "workloads.reasoning.rate"}
-    for path, value in found.items():
-        assert solve(eight(*changes, f"{path}={value}"), Options(plan_only=True)).status == "optimal"
+    assert plan.conflicts
+    assert plan.relaxations
+    for relaxation in plan.relaxations:
+        before, after = relaxation.before, relaxation.after
+        if relaxation.unit == "GPUs":
+            path, before, after, less = f"{relaxation.path}.per_server", before, after, str(int(after) - 1)
+        elif relaxation.unit == "requests":
+            path, less = relaxation.path, str(int(after) - 1)
+        elif relaxation.unit == "s":
+            path, less = relaxation.path, f"{float(after.split()[0]) * 0.999} s"
+        else:
+            path, less = relaxation.path, f"{float(after.removesuffix('/s')) * 1.002}/s"
+        helped = solve(eight(*changes, f"{path}={after}"), Options(plan_only=True))
+        assert helped.status == "optimal", relaxation
+        assert solve(eight(*changes, f"{path}={less}"), Options(plan_only=True)).status == "infeasible", relaxation
+
+
+def test_a_larger_batch_may_be_what_helps() -> None:
+    plan = solve(eight("service.drain=40s"))
+    texts = [relaxation.text for relaxation in plan.relaxations]
+    assert "+1 h20" in texts
+    assert any(text.startswith("batch 32 -> ") for text in texts)
+    assert texts[0] == "arrivals 3.5 -> 3.415 requests/s"  # the smallest change comes first
 
 
 def test_next_steps_are_what_a_solve_finds(plan: Plan) -> None:

@@ -1,0 +1,144 @@
+"""The least change of one limit with which every limit holds; each was solved with before it is shown."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from models.instance import Instance
+from models.plan import Relaxation
+from models.workload import Workload
+from solver import physics, settle, units
+from solver.backend import Limits, Session
+from solver.data import Data
+from solver.milp import master
+from solver.optimise import rank
+from solver.rounding import down, up
+from solver.rounding import text as digits
+
+Solvable = Callable[[Instance], bool]
+"""Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""
+Sized = tuple[float, Relaxation]
+"""How large a change is, over what it changes; smallest first."""
+
+
+def relaxations(
+    apart: Sequence[Data], instance: Instance, late: bool, solvable: Solvable, limits: Limits
+) -> list[Relaxation]:
+    """Changes of arrivals, cards, batches and, where the backlog is what is ``late``, of the deadline; smallest first.
+
+    ``apart`` are the sets of schemes that may stand side by side.
+    """
+    found = [_arrivals(apart, instance, solvable, limits), *_cards(apart, instance, limits)]
+    found.extend(_batch(instance, solvable))
+    if late:
+        found.append(_deadline(apart, instance, solvable, limits))
+    return [relaxation for _, relaxation in sorted((one for one in found if one), key=lambda one: one[0])]
+
+
+def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
+    """The largest arrivals for which every limit holds."""
+    factors = []
+    for data in apart:
+        problem = master.build(data)
+        session = Session(problem.model)
+        session.bound(problem.arrivals, 0.0, float("inf"))
+        outcome = session.solve([(problem.arrivals, 1.0)], True, limits)
+        if outcome.found and outcome.value is not None:
+            factors.append(outcome.value)
+    factor = max(factors, default=0.0)
+    after = down(instance.rate * factor)
+    if factor <= 1e-9 or after <= 0.0 or not solvable(_scaled(instance, after / instance.rate)):
+        return None
+    one = len(instance.workloads) == 1
+    path = f"workloads.{next(iter(instance.workloads))}.rate" if one else "workloads.*.rate"
+    text = f"arrivals {digits(instance.rate)} -> {digits(after)} requests/s" + ("" if one else " in all, same mix")
+    before = f"{instance.rate!r}/s"
+    return 1.0 - factor, _relaxation(path, before, f"{after!r}/s", "requests/s", text)
+
+
+def _scaled(instance: Instance, factor: float) -> Instance:
+    workloads = {
+        name: workload.model_copy(update={"rate": workload.rate * factor})
+        for name, workload in instance.workloads.items()
+    }
+    return instance.model_copy(update={"workloads": workloads})
+
+
+def _cards(apart: Sequence[Data], instance: Instance, limits: Limits) -> Iterator[Sized]:
+    """The fewest cards more of each group with which every limit holds."""
+    for name, group in instance.hardware.groups.items():
+        fewest = []
+        for data in apart:
+            problem = master.build(data, buy=name)
+            outcome = Session(problem.model).solve([(problem.bought[name], 1.0)], False, limits)
+            if outcome.status == "optimal" and outcome.value is not None:
+                fewest.append(round(outcome.value))
+        if fewest:
+            more = min(fewest)
+            path, text = f"hardware.groups.{name}", f"+{more} {name}"
+            yield more / group.cards, _relaxation(path, f"{group.cards}", f"{group.cards + more}", "GPUs", text)
+
+
+def _batch(instance: Instance, solvable: Solvable) -> Iterator[Sized]:
+    """The smallest larger batch of a workload with which every limit holds; memory is checked as always."""
+    for name, workload in instance.workloads.items():
+        if not isinstance(workload.batch, int) or workload.output == 1:
+            continue
+        below = workload.batch
+        for above in sorted(batch for batch in _fitting(instance, workload) if batch > below):
+            if solvable(_with_batch(instance, name, above)):
+                break
+            below = above
+        else:
+            continue
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (below, middle) if solvable(_with_batch(instance, name, middle)) else (middle, above)
+        path, text = f"workloads.{name}.batch", f"batch {workload.batch} -> {above} for {name}"
+        yield above / workload.batch - 1.0, _relaxation(path, str(workload.batch), str(above), "requests", text)
+
+
+def _fitting(instance: Instance, workload: Workload) -> set[int]:
+    """The largest batch of each kind of unit on each group."""
+    shape = physics.shape_of(instance.models[workload.model])
+    return {
+        units.largest_batch(shape, units.device(instance, group, shape), workload, units.buffers(kind, shape, workload))
+        for group in instance.hardware.groups
+        for kind in (units.DECODE, units.REPLICA, units.CHUNKED)
+    }
+
+
+def _with_batch(instance: Instance, name: str, batch: int) -> Instance:
+    workload = instance.workloads[name].model_copy(update={"batch": batch})
+    return instance.model_copy(update={"workloads": {**instance.workloads, name: workload}})
+
+
+def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
+    """The earliest deadline that can be kept: with one startup time, that of the plan with the most requests/s."""
+    deadline, seconds = instance.service.drain, []
+    for data in apart:
+        problem = master.build(data, promises=False)
+        ranked = rank(problem, [problem.by_throughput], limits)
+        if ranked.found:
+            found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
+            seconds.extend([found[0]] if found else [])
+    if deadline is None or not seconds or min(seconds) > 1e6 * deadline:  # no help to anybody
+        return None
+    after = up(min(seconds))
+    if not solvable(_with_deadline(instance, after)):
+        return None
+    if len({instance.startup(name) for name in instance.hardware.groups}) > 1:  # fewer late units may be done earlier
+        below, above = deadline, after
+        while above > below * 1.0002:
+            middle = (below * above) ** 0.5
+            below, above = (below, middle) if solvable(_with_deadline(instance, middle)) else (middle, above)
+        after = up(above)
+    text = f"deadline {digits(deadline)} s -> {digits(after)} s"
+    return after / deadline - 1.0, _relaxation("service.drain", f"{deadline!r} s", f"{after!r} s", "s", text)
+
+
+def _with_deadline(instance: Instance, seconds: float) -> Instance:
+    service = instance.service.model_copy(update={"drain": seconds})
+    return instance.model_copy(update={"service": service})
+
+
+def _relaxation(path: str, before: str, after: str, unit: str, text: str) -> Relaxation:
+    return Relaxation.model_validate({"path": path, "from": before, "to": after, "unit": unit, "text": text})
