@@ -348,3 +348,56 @@ def long_document() -> dict[str, Any]:
         },
         "billing": {"pay": "used"},
     }
+
+
+def test_explain_says_what_binds_and_what_next(run: Run) -> None:
+    code, out, err = run("explain", EIGHT)
+    assert (code, err) == (0, "")
+    assert re.search(r"capacity\[decode@h20,memory\] +3\.074 +4 units +76\.9 % +binds", out)
+    assert "+1 a100: 5.12 requests/s (+0.56); 4.67 with pd-direct alone" in out
+    plan = json.loads(run("explain", EIGHT, "--json")[1])
+    assert plan["marginal"]
+    assert plan["status"] == "optimal"
+
+
+def test_explain_of_an_infeasible_instance_is_0(run: Run) -> None:
+    code, out, _ = run("explain", EIGHT, "--set", "service.drain=40s")
+    assert code == 0
+    assert "batch 32 -> 36 for reasoning" in out
+    plan = json.loads(run("explain", EIGHT, "--set", "service.drain=40s", "--json")[1])
+    assert [relaxation["to"] for relaxation in plan["relaxations"]][:2] == ["3.415/s", "43.21 s"]
+
+
+def test_sweep_is_a_row_for_each_point(run: Run) -> None:
+    vary = ("--vary", "workloads.reasoning.output=129,1025", "--vary", "schemes.mix=true,false")
+    code, out, err = run("sweep", EIGHT, *vary, "--json")
+    assert (code, err) == (0, "")
+    rows = json.loads(out)["rows"]
+    assert [tuple(row["values"].values()) for row in rows] == [
+        ("129", "true"),
+        ("129", "false"),
+        ("1025", "true"),
+        ("1025", "false"),
+    ]
+    assert [row["throughput"] for row in rows] == pytest.approx([6.757, 6.757, 4.554154, 4.554154], rel=1e-5)
+    alone = json.loads(run("solve", EIGHT, "--set", "workloads.reasoning.output=129", "--json", "--plan-only")[1])
+    assert rows[0]["throughput"] == alone["throughput"]
+    text = run("sweep", EIGHT, "--vary", "service.drain=40s,60s")[1]
+    assert "infeasible" in text
+    assert "pd-direct" in text
+
+
+@pytest.mark.parametrize(
+    "vary",
+    [
+        ["rate"],
+        ["workloads.reasoning.rate="],
+        ["workloads.reasoning.rate=1/s,1/s"],
+        ["workloads.reasoning.rate=1/s,2"],
+        ["workloads.reasoning.batch=1", "workloads.reasoning.batch=2"],
+        ["workloads.reasoning.batch=" + ",".join(map(str, range(1, 102))), "service.drain=" + ",".join(
+            f"{n} s" for n in range(1, 102))],
+    ],
+)  # fmt: skip
+def test_axes_that_are_none(run: Run, vary: list[str]) -> None:
+    assert problems(run, "sweep", EIGHT, *(word for text in vary for word in ("--vary", text)))

@@ -50,6 +50,18 @@ def decode_calls(output: int) -> float:
     return state.decode_calls(output)
 
 
+def prefill_calls(output: int) -> float:
+    return output - decode_calls(output)  # every output token comes from a call
+
+
+def tokens_in_steps(steps: int, batch: int) -> float:
+    return steps * batch
+
+
+def tokens_registered(requests: int, tokens: int) -> float:
+    return requests * tokens
+
+
 def covered_tokens(input: int, output: int) -> float:
     return state.covered_tokens(input, output)
 
@@ -105,11 +117,32 @@ def link_backlog_growth(model: str, tokens: int, rate: str, link: str) -> float:
     return handoff.link_backlog_growth(per_second(rate), kv(model, tokens), in_bytes_per_s(link))
 
 
+def pooled_bytes(model: str, tokens: int, reuses: int = 0) -> float:
+    return handoff.pooled_payload(kv(model, tokens), reuses)
+
+
+def pooled_wait(model: str, tokens: int, link: str) -> float:
+    once = kv_transfer(model, tokens, link)
+    return handoff.pooled_residence_seconds(once, once)
+
+
+def pooled_extra_wait(model: str, tokens: int, link: str) -> float:
+    return pooled_wait(model, tokens, link) - kv_transfer(model, tokens, link)
+
+
 # --- drain and money ----------------------------------------------------------------------------------
 
 
 def required_rate(arrival: str, startup: str, deadline: str) -> float:
     return drain.required_rate(per_second(arrival), in_seconds(startup), in_seconds(deadline))
+
+
+def startup_backlog(arrival: str, startup: str) -> float:
+    return drain.startup_backlog(per_second(arrival), in_seconds(startup))
+
+
+def steps_to_recover(spent: str, saved: str) -> float:
+    return in_seconds(spent) / in_seconds(saved)
 
 
 def requests_in(rate: str, time: str) -> float:
@@ -131,6 +164,9 @@ QUANTITIES: dict[str, Quantity] = {
         state_copies,
         state_residency,
         decode_calls,
+        prefill_calls,
+        tokens_in_steps,
+        tokens_registered,
         covered_tokens,
         weight_bytes,
         resident_bytes,
@@ -143,7 +179,12 @@ QUANTITIES: dict[str, Quantity] = {
         link_rate,
         handoff_bandwidth,
         link_backlog_growth,
+        pooled_bytes,
+        pooled_wait,
+        pooled_extra_wait,
         required_rate,
+        startup_backlog,
+        steps_to_recover,
         requests_in,
         cost_per_thousand,
     )

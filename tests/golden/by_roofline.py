@@ -3,6 +3,7 @@
 from models.units import BYTE_RATE, FLOP_RATE, parse
 from solver.formulas import parameters, stages, state, work
 from solver.units import DECODE, PREFILL, REPLICA
+from tests.golden.by_formula import kv_transfer
 from tests.golden.reading import (
     Cards,
     Quantity,
@@ -67,6 +68,16 @@ def stage_ratio(workload_a: str, card_a: str, field: str, workload_b: str, card_
     return stage_value(workload_a, card_a, field) / stage_value(workload_b, card_b, field)
 
 
+def stage_drop(workload: str, card: str, field: str, reference: str) -> float:
+    return 1.0 - stage_ratio(workload, card, field, reference, card)
+
+
+def reuse_saving(workload: str, card: str, link: str, reuses: int) -> float:
+    state_kept = one(workload, card).workload
+    moved = (1 + reuses) * kv_transfer(state_kept.model, state_kept.input, link)  # a detour, and one read a reuse
+    return reuses * stage_value(workload, card, "prefill") - moved
+
+
 def prefill_rate(workload: str, card: str) -> float:
     at = one(workload, card)
     return (at.workload.input - at.workload.cached) / at.prefill.seconds
@@ -79,6 +90,19 @@ def decode_rate(workload: str, card: str) -> float:
 
 def pool_rate(workload: str, cards: Cards, stage: str) -> float:
     return stages.pool_rate(dict(cards), {card: stage_value(workload, card, stage) for card in cards})
+
+
+def decode_units_per_prefill_unit(prefill: str, decode: str, speedup: float = 1.0) -> float:
+    return per_second(prefill) / faster_decode_pool(1, decode, speedup)
+
+
+def faster_decode_pool(units: int, decode: str, speedup: float) -> float:
+    return stages.pool_rate({"unit": units}, {"unit": 1.0 / (per_second(decode) * speedup)})
+
+
+def decode_units_freed(prefill: str, decode: str, speedup: float) -> float:
+    before = decode_units_per_prefill_unit(prefill, decode)
+    return before - decode_units_per_prefill_unit(prefill, decode, speedup)
 
 
 def cards_for_load(rate: str, demand: str) -> float:
@@ -152,9 +176,14 @@ QUANTITIES: dict[str, Quantity] = {
         card_ratio,
         stage_value,
         stage_ratio,
+        stage_drop,
+        reuse_saving,
         prefill_rate,
         decode_rate,
         pool_rate,
+        decode_units_per_prefill_unit,
+        faster_decode_pool,
+        decode_units_freed,
         cards_for_load,
         prefill_interval,
         stall_steps,

@@ -4,7 +4,9 @@ Instances know no MLA models yet. Where ``kv_model`` is one, its bytes go over t
 pools of the workload's own model.
 """
 
+from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import Any
 
 from models.plan import Row
@@ -86,6 +88,22 @@ def best_pd_split(workload: str, cluster: Cards, link: str) -> list[int]:
     return [split["prefill"][card] for card in cluster]
 
 
+def best_pd_prefill_cards(workload: str, cluster: Cards, link: str) -> float:
+    return sum(best_pd_split(workload, cluster, link))
+
+
+def splits(cluster: Cards) -> Iterator[tuple[Cards, Cards]]:
+    """Every way to give each card to prefill or to decode, those of the first kind last."""
+    for counts in product(*(range(count + 1) for count in cluster.values())):
+        prefill = dict(zip(cluster, counts, strict=True))
+        yield prefill, {card: count - prefill[card] for card, count in cluster.items()}
+
+
+def splits_reaching(workload: str, cluster: Cards, link: str, target: str) -> float:
+    least = per_second(target) * (1.0 - 1e-6)
+    return sum(pd_rate(workload, prefill, decode, link) >= least for prefill, decode in splits(cluster))
+
+
 def best_pd_gain(workload: str, cluster: Cards, link: str) -> float:
     return best_pd_rate(workload, cluster, link) / colocated_rate(workload, cluster) - 1.0
 
@@ -111,8 +129,8 @@ def spare_rate(scheme: str, workload: str, arrival: str, **asked: Any) -> float:
 # --- the link -----------------------------------------------------------------------------------------
 
 
-def direct_payload(workload: str, prefill: Cards, decode: Cards, link: str) -> float:
-    return known(row("pd-direct", workload, prefill=prefill, decode=decode, link=link).payload_bytes_per_request)
+def handoff_bytes(scheme: str, workload: str, **asked: Any) -> float:
+    return known(row(scheme, workload, **asked).payload_bytes_per_request)
 
 
 def direct_channel(workload: str, prefill: Cards, decode: Cards, link: str) -> float:
@@ -141,6 +159,16 @@ def backlog_at(time: str, startup: str, scheme: str, workload: str, arrival: str
     return drain.backlog_at(in_seconds(time), per_second(arrival), service, in_seconds(startup))
 
 
+def drain_seconds(scheme: str, workload: str, startup: str, **asked: Any) -> float:
+    return drain_end(scheme, workload, startup=startup, **asked) - in_seconds(startup)
+
+
+def backlog_after_burst(burst: int, time: str, workload: str, arrival: str, **asked: Any) -> float:
+    service, arriving = throughput("pd-direct", workload, arrival=arrival, **asked), per_second(arrival)
+    pause = burst / arriving  # a stop that makes as many wait
+    return drain.backlog_at(pause + in_seconds(time), arriving, service, pause)
+
+
 def margin(workload: str, **asked: Any) -> float:
     chosen = solved(document(workload, **asked), "pd-direct").chosen
     assert chosen is not None
@@ -164,17 +192,21 @@ QUANTITIES: dict[str, Quantity] = {
         pd_rate,
         best_pd_rate,
         best_pd_split,
+        best_pd_prefill_cards,
+        splits_reaching,
         best_pd_gain,
         pd_over_colocated,
         swapped_over_right,
         derated_rate,
         spare_rate,
-        direct_payload,
+        handoff_bytes,
         direct_channel,
         channel_load,
         link_threshold,
         drain_end,
+        drain_seconds,
         backlog_at,
+        backlog_after_burst,
         margin,
         cost_full_load,
         qualifying_rate,

@@ -1,4 +1,4 @@
-"""Golden values as they stand in values.yaml, and the models, cards and instances that they speak of."""
+"""Golden values as they stand in values*.yaml, and the models, cards and instances that they speak of."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from solver import physics, units
 from solver.formulas import state
 from solver.physics import Device, Shape
 
-DOCUMENT = files.read(Path(__file__).parent / "values.yaml").data
-CONSTANTS: Mapping[str, Any] = DOCUMENT["constants"]
+DOCUMENTS = [files.read(path).data for path in sorted(Path(__file__).parent.glob("values*.yaml"))]
+CONSTANTS: Mapping[str, Any] = next(held["constants"] for held in DOCUMENTS if "constants" in held)
 
 Cards = Mapping[str, int]
 """Cards by name."""
-Value = float | list[int]
-"""In SI units; a split of cards is a list of counts."""
+Value = float | list[int] | list[float]
+"""In SI units; a split of cards is a list of counts, a grid one of rates."""
 Quantity = Callable[..., Value]
 """How a value follows from the inputs of an entry."""
 
@@ -52,7 +52,7 @@ class Entry:
     compare: str = "approx"
 
 
-ENTRIES = [Entry(**entry) for entry in DOCUMENT["entries"]]
+ENTRIES = [Entry(**entry) for held in DOCUMENTS for entry in held["entries"]]
 
 SIZES = {
     **{unit: parse(f"1 {unit}", BYTES) for unit in ("B", "KiB", "MiB", "GiB", "GB")},
@@ -62,8 +62,9 @@ SIZES = {
     "TFLOP/s": parse("1 TFLOP/s", FLOP_RATE),
     "GiB*s": parse("1 GiB", BYTES),
     "percent": parse("1 %", SHARE),
-    **dict.fromkeys(("request/s", "token/s", "call/s", "currency/1000 requests", "ratio", "x"), 1.0),
+    **dict.fromkeys(("request/s", "pair/s", "token/s", "call/s", "currency/1000 requests", "ratio", "x"), 1.0),
     **dict.fromkeys(("card", "token", "request", "prefix", "call", "step", "chunk"), 1.0),
+    **dict.fromkeys(("group", "index", "instance", "scheme"), 1.0),
 }
 """One of each unit of the entries, in SI units."""
 
@@ -177,6 +178,7 @@ def document(
                         "link_efficiency": 1,
                     }
                 },
+                "stores": {"pool": {"on": "rdma", "capacity": "64 GiB"}},
                 "efficiency": {"compute": efficiency, "bandwidth": efficiency},
             },
             "models": {
