@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from api import commands
+from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
-SOLVED, FAULT, BAD, INFEASIBLE, STOPPED = 0, 1, 2, 3, 4
-
 LATER = (
-    *("new", "explain", "sweep", "experts", "trace", "simulate", "route", "transition"),
+    *("new", "experts", "trace", "simulate", "route", "transition"),
     *("calibrate", "batch", "export", "import", "serve", "remote", "glossary"),
 )
 """Commands of the contract that are not built yet."""
@@ -90,9 +90,9 @@ def parser() -> Parser:
     """The whole command line."""
     text = "What runs where: deployment plans for LLM inference, proved."
     top = Parser(prog="inferplan", allow_abbrev=False, description=text)
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
-    solve = _command(commands, "solve", _solve, "the best plan for an instance, with its reasons")
+    solve = _command(subcommands, "solve", commands.solve, "the best plan for an instance, with its reasons")
     solve.add_argument("file", metavar="FILE", type=Path)
     solve.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="default 60")
     solve.add_argument("--gap", metavar="SHARE", type=_share, default=1e-4, help="may stop inside it; default 1e-4")
@@ -106,35 +106,49 @@ def parser() -> Parser:
     solve.add_argument("--html", metavar="REPORT.html", help=argparse.SUPPRESS)
     _changes(solve)
 
-    check = _command(commands, "check", _check, "is the file valid, and what was understood")
+    check = _command(subcommands, "check", commands.check, "is the file valid, and what was understood")
     check.add_argument("file", metavar="FILE", type=Path)
     _changes(check)
 
-    compare = _command(commands, "compare", _compare, "every scheme on its own, side by side")
+    compare = _command(subcommands, "compare", commands.compare, "every scheme on its own, side by side")
     compare.add_argument("file", metavar="FILE", type=Path)
     _changes(compare)
 
-    verify = _command(commands, "verify", _verify, "does a plan hold for an instance")
+    explain = _command(subcommands, "explain", commands.explain, "what binds and what next; or why nothing fits")
+    explain.add_argument("file", metavar="FILE", type=Path)
+    _changes(explain)
+
+    sweep = _command(subcommands, "sweep", commands.sweep, "one instance over a grid of changes, as a table")
+    sweep.add_argument("file", metavar="FILE", type=Path)
+    sweep.add_argument(
+        "--vary", metavar="PATH=V1,V2", action="append", required=True, help="values of one place; may be repeated"
+    )
+    sweep.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="of each solve; default 60")
+    _changes(sweep)
+
+    verify = _command(subcommands, "verify", commands.verify, "does a plan hold for an instance")
     verify.add_argument("file", metavar="FILE", type=Path)
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _changes(verify)
 
-    catalog = _command(commands, "catalog", _catalog, "accelerators, servers, models, links, storage, with sources")
+    catalog = _command(
+        subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"
+    )
     catalog.add_argument("kind", metavar="KIND", nargs="?")
     catalog.add_argument("name", metavar="NAME", nargs="?")
 
-    schema = _command(commands, "schema", _schema, "JSON Schema of instance files (or of plans)")
+    schema = _command(subcommands, "schema", commands.schema, "JSON Schema of instance files (or of plans)")
     schema.add_argument("what", nargs="?", choices=("instance", "plan"), default="instance")
 
     for name in LATER:
-        later = _command(commands, name, _later, None)
+        later = _command(subcommands, name, commands.later, None)
         later.add_argument("rest", nargs=argparse.REMAINDER)
     return top
 
 
-def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:
+def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:
     extra = {} if text is None else {"help": text, "description": text}
-    made: Parser = commands.add_parser(name, allow_abbrev=False, **extra)
+    made: Parser = subcommands.add_parser(name, allow_abbrev=False, **extra)
     made.add_argument("--json", action="store_true", help="one JSON document on standard output")
     made.set_defaults(run=run)
     return made
@@ -169,159 +183,6 @@ def _seed(text: str) -> int:
     if value != int(value):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(value)
-
-
-def _later(options: argparse.Namespace) -> int:
-    raise BadInput([Problem("command line", f"`inferplan {options.command}` is not supported yet")])
-
-
-def _print(document: Any) -> None:
-    print(json.dumps(document, indent=2, allow_nan=False))
-
-
-def _solve(options: argparse.Namespace) -> int:
-    from api.run import interruptible
-    from api.screen import render
-    from models.load import load
-    from solver.backend import Limits
-    from solver.solve import Options, solve
-
-    if options.html:
-        raise BadInput([Problem("--html", "not supported yet", options.html, "--json or --out")])
-    instance = load(options.file, options.changes)
-    limits = Limits(options.time_limit, options.gap, options.seed)
-    plan = interruptible(lambda: solve(instance, Options(limits, options.plan_only)), limits)
-    document = plan.as_json()
-    if options.out is not None:
-        _write(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n")
-    if options.json:
-        _print(document)
-    else:
-        print(render(plan, instance))
-    return {"infeasible": INFEASIBLE, "stopped": STOPPED}.get(plan.status, SOLVED)
-
-
-def _write(path: Path, text: str) -> None:
-    """The whole file or none of it: written beside its place and moved there; devices and pipes are written to."""
-    import tempfile
-
-    try:
-        path = path.resolve()
-        if path.exists() and not path.is_file():
-            if path.is_dir():
-                raise IsADirectoryError(0, "is a directory")
-            path.write_text(text, encoding="utf-8")
-            return
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".inferplan-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(beside, (path.stat().st_mode if path.exists() else 0o666 & ~_umask()) & 0o777)
-            os.replace(beside, path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput([Problem("--out", f"cannot be written: {reason}", str(path))]) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _check(options: argparse.Namespace) -> int:
-    from api import tables
-    from models.load import load
-    from solver.check import check
-
-    found = check(load(options.file, options.changes))
-    _print(found) if options.json else print(tables.check(found))
-    return SOLVED
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from api import tables
-    from api.run import interruptible
-    from models.load import load
-    from solver.backend import Limits
-    from solver.compare import compare
-
-    instance = load(options.file, options.changes)
-    limits = Limits()
-    rows = interruptible(lambda: compare(instance, limits), limits)
-    if options.json:
-        _print({"instance": instance.name, "rows": [row.model_dump(mode="json") for row in rows]})
-    else:
-        print(tables.compare(instance.name, rows))
-    return STOPPED if any(row.status == "stopped" for row in rows) else SOLVED
-
-
-def _verify(options: argparse.Namespace) -> int:
-    from itertools import islice
-
-    from api.planfile import differences, read
-    from models.load import load
-    from solver.verify import verify
-
-    instance = load(options.file, options.changes)
-    plan = read(options.plan)
-    if plan.status not in ("optimal", "feasible"):
-        raise BadInput([Problem("status", "there is no plan to verify", plan.status, "optimal or feasible")])
-    if plan.instance_sha256 != instance.sha256():
-        message = (
-            f"the plan was made for another instance, or the file has changed since ({plan.instance_sha256[:12]}...)"
-        )
-        accepted = f"a plan of {instance.name} as it stands: solve again"
-        changed = list(islice(differences(plan.instance_document, instance.document()), 5))
-        message += f"; differs in {', '.join(changed)}" if changed else ""
-        raise BadInput([Problem("instance_sha256", message, None, accepted)])
-    violations = verify(plan, instance)
-    if options.json:
-        _print({"ok": not violations, "violations": violations})
-    elif violations:
-        print("\n".join(["the plan does not hold:", *(f"  {text}" for text in violations)]))
-    else:
-        print(f"{plan.instance}: the plan holds. Limits, rates, times and cost were computed again from the formulas;")
-        print("  that nothing better exists, alternatives and next steps were not: solve again for those")
-    return INFEASIBLE if violations else SOLVED
-
-
-def _catalog(options: argparse.Namespace) -> int:
-    from api import tables
-    from models import catalog
-    from models.errors import nearest
-
-    kinds = list(catalog.KINDS)
-    if options.kind is not None and options.kind not in kinds:
-        guess = nearest(options.kind, kinds)
-        raise BadInput([Problem("KIND", f"no such kind; {guess}".rstrip("; "), options.kind, ", ".join(kinds))])
-    entries = [
-        {"kind_of_entry": kind, **(catalog.entry(kind, name) or {})}
-        for kind in (kinds if options.kind is None else [options.kind])
-        for name in catalog.names(kind)
-    ]
-    if options.name is not None:
-        known = [entry["name"] for entry in entries]
-        entries = [entry for entry in entries if entry["name"] == options.name]
-        if not entries:
-            guess = nearest(options.name, known)
-            message = f"not in the catalog of {options.kind}" + (f"; {guess}" if guess else "")
-            raise BadInput([Problem("NAME", message, options.name, ", ".join(known))])
-    if options.json:
-        _print({"entries": entries})
-    else:
-        print(tables.catalog(options.kind, entries, options.name is not None))
-    return SOLVED
-
-
-def _schema(options: argparse.Namespace) -> int:
-    from api.schema import document
-
-    _print(document(options.what))
-    return SOLVED
 
 
 if __name__ == "__main__":

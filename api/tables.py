@@ -30,6 +30,30 @@ def compare(instance: str, rows: list[Row]) -> str:
     return "\n".join([f"{instance}: schemes compared", "", *words.table(table, frozenset({2, 3, 4, 5, 7})), "", note])
 
 
+def sweep(paths: list[str], rows: list[dict[str, Any]]) -> str:
+    """A row for each point of the grid, and its objective as a bar."""
+    most = max((row["throughput"] or 0.0 for row in rows), default=0.0)
+    table = [[*paths, "STATUS", "scheme", "req/s", "drained", "GPUs", "cost/h", "cost/1000", ""]]
+    for row in rows:
+        gone = "-" if row["drained_s"] is None else f"second {row['drained_s']:.0f}"
+        bar = "█" * round(20 * row["throughput"] / most) if row["throughput"] else ""
+        table.append(
+            [
+                *(row["values"][path] for path in paths),
+                row["status"],
+                row["scheme"] or "-",
+                words.rate(row["throughput"]),
+                gone,
+                "-" if row["cards"] is None else f"{row['cards']:,}",
+                words.price(row["cost_per_hour"]),
+                words.price(row["cost_per_1000_requests"]),
+                bar,
+            ]
+        )
+    right = frozenset(range(len(paths) + 2, len(paths) + 7))
+    return "\n".join([*words.table(table, right, indent=""), "", "the bars are requests/s"])
+
+
 def _split(split: Mapping[str, Mapping[str, int]]) -> str:
     stages = []
     for stage, groups in split.items():

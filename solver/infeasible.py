@@ -2,10 +2,13 @@
 
 from models.plan import Conflict, Relaxation
 from models.workload import PoolLimit
-from solver.backend import Limits, Session
+from solver import assemble, settle
+from solver.assemble import Chosen
+from solver.backend import Limits
 from solver.compare import cannot
 from solver.data import Data
 from solver.milp import master
+from solver.optimise import rank
 from solver.relax import Solvable, relaxations
 from solver.rounding import text as digits
 
@@ -14,15 +17,25 @@ def reasons(data: Data, solvable: Solvable, limits: Limits) -> tuple[list[Confli
     """Conflicts and relaxations, smallest first; ``data`` holds the allowed schemes."""
     instance = data.instance
     apart = [data.pruned()] if instance.schemes.mix else [data.only([name]).pruned() for name in data.schemes]
-    most = [rate for rate in (_throughput(one, limits) for one in apart) if rate is not None]
-    cards = [f"cards[{name}]" for name in instance.hardware.groups]
+    best = max(
+        filter(None, (_best(one, limits) for one in apart)), key=lambda one: one.settled.throughput, default=None
+    )
     pools = [f"pools[{index}] ({_named(limit)})" for index, limit in enumerate(instance.limits.pools)]
-    if most and max(most) <= 0.0 and cannot(data):
+    if best is None:
+        conflict = [*pools, *(f"cards[{name}]" for name in instance.hardware.groups)]
+        return [Conflict(limits=conflict)], relaxations(apart, instance, False, solvable, limits)
+    if best.settled.throughput <= 0.0 and cannot(data):
         return [Conflict(limits=[*cannot(data), *pools])], []
-    short = not most or max(most) < instance.rate * (1.0 - 1e-9)
-    limit = "sustain" if short else _late(data)
-    conflict = [*pools, *cards] if not most else [limit, *pools, *cards]
+    short = best.settled.throughput < instance.rate * (1.0 - 1e-9)
+    conflict = ["sustain" if short else _late(data), *pools, *_full(best)]
     return [Conflict(limits=conflict)], relaxations(apart, instance, not short, solvable, limits)
+
+
+def _full(best: Chosen) -> list[str]:
+    """Cards, links and stores of which nothing is left when the plan with the most requests/s gives its most."""
+    groups = best.instance.hardware.groups
+    cards = [f"cards[{name}]" for name, taken in best.cards.items() if taken >= groups[name].cards]
+    return [*cards, *(name for name, share in assemble.charges(best).items() if share >= assemble.FULL)]
 
 
 def _late(data: Data) -> str:
@@ -46,8 +59,8 @@ def _named(limit: PoolLimit) -> str:
     return f"{' '.join(what)}{where}: {', '.join(bounds)}"
 
 
-def _throughput(data: Data, limits: Limits) -> float | None:
-    """The most that the cards sustain without promises; None when limits on pools cannot be met."""
+def _best(data: Data, limits: Limits) -> Chosen | None:
+    """The plan with the most requests/s, then the fewest cards, without promises; None when pools cannot be met."""
     problem = master.build(data, promises=False)
-    outcome = Session(problem.model).solve(problem.by_throughput.terms, True, limits)
-    return outcome.value * problem.by_throughput.unit if outcome.found and outcome.value is not None else None
+    ranked = rank(problem, [problem.by_throughput, problem.by_cards], limits)
+    return Chosen(data, ranked.counts, settle.capacity(data, ranked.counts)) if ranked.found else None

@@ -27,6 +27,7 @@ def relaxations(
     ``apart`` are the sets of schemes that may stand side by side.
     """
     found = [_arrivals(apart, instance, solvable, limits), *_cards(apart, instance, limits)]
+    found.extend(_links(apart, instance, solvable, limits))
     found.extend(_batch(instance, solvable))
     if late:
         found.append(_deadline(apart, instance, solvable, limits))
@@ -75,6 +76,26 @@ def _cards(apart: Sequence[Data], instance: Instance, limits: Limits) -> Iterato
             more = min(fewest)
             path, text = f"hardware.groups.{name}", f"+{more} {name}"
             yield more / group.cards, _relaxation(path, f"{group.cards}", f"{group.cards + more}", "GPUs", text)
+
+
+def _links(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """The least bandwidth of each link with which every limit holds."""
+    for name, link in instance.hardware.links.items():
+        least = []
+        for data in apart:
+            problem = master.build(data, widen=name)
+            outcome = Session(problem.model).solve([(problem.wider, 1.0)], False, limits)
+            if outcome.found and outcome.value is not None:
+                least.append(outcome.value)
+        if not least or min(least) <= 1.0 + 1e-9:
+            continue
+        after = up(link.bandwidth * min(least))
+        wider = link.model_copy(update={"bandwidth": after})
+        hardware = instance.hardware.model_copy(update={"links": {**instance.hardware.links, name: wider}})
+        if solvable(instance.model_copy(update={"hardware": hardware})):
+            path, text = f"hardware.links.{name}.bandwidth", f"link {name} {digits(link.bandwidth / 1e9)} -> "
+            text += f"{digits(after / 1e9)} GB/s"
+            yield min(least) - 1.0, _relaxation(path, f"{link.bandwidth!r} B/s", f"{after!r} B/s", "B/s", text)
 
 
 def _batch(instance: Instance, solvable: Solvable) -> Iterator[Sized]:

@@ -11,8 +11,8 @@ from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
 from solver.milp.model import Model, Term
 
-MOST_BOUGHT = 10**6
-"""Cards that may be added to a group when a plan needs more."""
+MOST_BOUGHT, MOST_WIDER = 10**6, 1e6
+"""Cards that may be added to a group, and how many times as wide a link may become, when a plan needs more."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Master:
     stretches: tuple[Stretch, ...]
     bought: dict[str, int]
     """Column of cards to be added to a group."""
+    wider: int
+    """Column of the multiple of a link's bandwidth."""
 
     @property
     def by_throughput(self) -> Goal:
@@ -85,11 +87,17 @@ def goals(master: Master) -> list[Goal]:
     return [first, *(goal for goal in ties if goal.name != first.name)]
 
 
-def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None, buy: str | None = None) -> Master:
+def build(
+    data: Data,
+    promises: bool = True,
+    extra: dict[str, int] | None = None,
+    buy: str | None = None,
+    widen: str | None = None,
+) -> Master:
     """The master problem; without ``promises`` the sustain and drain rows are left out.
 
     ``extra`` cards may be added to groups, to see what they bring; ``buy`` names a group to which cards are added as
-    the solver finds necessary.
+    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise.
     """
     model = Model()
     one, arrivals = model.constant(), model.constant()
@@ -100,7 +108,9 @@ def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None
     bought = {buy: model.column(upper=float(MOST_BOUGHT), integer=True)} if buy else {}
     throughput = model.column()
     ready = tuple(((column, 1.0),) for column in units)
-    capacity = flows.add(model, data, "", ready, one)
+    wider = model.column(1.0, MOST_WIDER) if widen else one
+    links = {f"link[{name}]": wider for name, c in data.topology.channels.items() if c.link == widen}
+    capacity = flows.add(model, data, "", ready, one, links)
     model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
     model.rows.extend(pools.cards(data, units, extra, bought))
     model.rows.extend(pools.limits(data, units))
@@ -110,9 +120,9 @@ def build(data: Data, promises: bool = True, extra: dict[str, int] | None = None
         model.rows.extend(demand.drain(data, throughput, arrivals))
         deadline = data.instance.service.drain
         if deadline is not None and len(demand.startups(data)) > 1:
-            stretches = demand.phases(model, data, ready, one, deadline)
+            stretches = demand.phases(model, data, ready, one, deadline, links)
             model.rows.extend(demand.cumulative(data, stretches, arrivals))
-    return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches), bought)
+    return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches), bought, wider)
 
 
 def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:

@@ -144,6 +144,7 @@ def test_ninety_per_cent_efficiency_misses_the_deadline() -> None:
         ("workloads.reasoning.rate=4/s", "service={startup: 0 s}", "schemes.allow=[replicas]"),
         ("limits.pools=[{stage: decode, group: h20, at_most: 3}]", "schemes.allow=[pd-direct]"),
         ("hardware.groups.h20.startup=50 s",),
+        ("hardware.links.rdma.bandwidth=2 GB/s", "schemes.allow=[pd-direct]"),
     ],
 )
 def test_each_relaxation_makes_the_instance_solvable_and_a_smaller_one_does_not(changes: tuple[str, ...]) -> None:
@@ -157,6 +158,8 @@ def test_each_relaxation_makes_the_instance_solvable_and_a_smaller_one_does_not(
             path, before, after, less = f"{relaxation.path}.per_server", before, after, str(int(after) - 1)
         elif relaxation.unit == "requests":
             path, less = relaxation.path, str(int(after) - 1)
+        elif relaxation.unit == "B/s":
+            path, less = relaxation.path, f"{float(after.split()[0]) * 0.999} B/s"
         elif relaxation.unit == "s":
             path, less = relaxation.path, f"{float(after.split()[0]) * 0.999} s"
         else:
@@ -164,6 +167,13 @@ def test_each_relaxation_makes_the_instance_solvable_and_a_smaller_one_does_not(
         helped = solve(eight(*changes, f"{path}={after}"), Options(plan_only=True))
         assert helped.status == "optimal", relaxation
         assert solve(eight(*changes, f"{path}={less}"), Options(plan_only=True)).status == "infeasible", relaxation
+
+
+def test_a_link_that_binds_is_named_and_cards_that_do_not_help_are_not() -> None:
+    plan = solve(eight("hardware.links.rdma.bandwidth=2 GB/s", "schemes.allow=[pd-direct]"))
+    assert plan.conflicts[0].limits == ["sustain", "link[rdma]"]
+    assert "link rdma 2 -> 5.074 GB/s" in [relaxation.text for relaxation in plan.relaxations]
+    assert not any(relaxation.unit == "GPUs" for relaxation in plan.relaxations)
 
 
 def test_a_larger_batch_may_be_what_helps() -> None:
