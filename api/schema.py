@@ -26,6 +26,8 @@ def document(what: str) -> dict[str, Any]:
         own = [key for key in described.pop("required", []) if key not in ("weights", "kv")]
         wanted = [key for key in own if key == "connects"]  # the catalog knows no places
         described["anyOf"] = [{"required": ["catalog", *wanted]}, {"required": own}]
+    llm = schema["$defs"]["Llm"]["properties"]
+    llm["handoff_state"]["anyOf"] = [llm["catalog"], {"$ref": "#/$defs/Llm"}]
     group = schema["$defs"]["Group"]
     names = {"type": "string", "enum": list(catalog.names("accelerators"))}
     group["properties"]["accelerator"] = {"anyOf": [names, {"$ref": "#/$defs/Accelerator"}]}

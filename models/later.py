@@ -7,7 +7,7 @@ KEYS: dict[str, frozenset[str]] = {
     "hardware.groups.*": frozenset({"tp", "pp", "at", "retire", "resale", "power", "host_memory", "drives", "bundle"}),
     "hardware.links.*": frozenset({"within", "step", "price", "multipath"}),
     "hardware.stores.*": frozenset({"price", "nodes"}),
-    "models.*": frozenset({"handoff_state", "adapters", "tp", "pp", "ep", "dp", "parallelism"}),
+    "models.*": frozenset({"adapters", "tp", "pp", "ep", "dp", "parallelism"}),
     "workloads.*": frozenset(
         {
             "users",

@@ -1,6 +1,6 @@
 """A language model as described: the shape that a Hugging Face config.json holds, and its precisions."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -53,6 +53,10 @@ class Llm(Described):
     sliding_window: Dimension | None = None
     num_nextn_predict_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
     quantization_config: dict[str, Any] | None = None
+    handoff_state: "Llm | None" = None
+    """Another model whose context state is kept and handed over in place of this one's; stage times stay."""
+    query_work: Literal["hidden", "added"] = "hidden"
+    """Query-side work of a compact MLA `handoff_state`: hidden under reading, or added to each decode step."""
     weights: Precision
     """Precision of the layer matrices; embeddings, head and norms stay BF16."""
     kv: Precision

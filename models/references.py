@@ -116,6 +116,9 @@ def _shape(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
         yield _problem(
             (*path, experts[0]), "mixture-of-experts models are not supported yet", llm[experts[0]], "a dense model"
         )
+    if llm.get("query_work") == "added" and not _map(llm.get("handoff_state")).get("kv_lora_rank"):
+        accepted = "a compact MLA state, e.g. handoff_state: DeepSeek-V3"
+        yield _problem((*path, "query_work"), "needs a handoff_state that has such work", "added", accepted)
     heads, kv_heads = llm.get("num_attention_heads"), llm.get("num_key_value_heads")
     if _whole(heads) and _whole(kv_heads) and kv_heads > 0 and heads % kv_heads:
         accepted = f"a divisor of num_attention_heads = {heads}"

@@ -90,4 +90,11 @@ def _llm(llm: dict[str, Any], path: Path) -> list[Problem]:
     native = "fp8" if isinstance(quantised, dict) and quantised.get("quant_method") == "fp8" else "bf16"
     llm.setdefault("weights", native)
     llm.setdefault("kv", "bf16")
+    state = llm.get("handoff_state")
+    if isinstance(state, str):
+        found, missing = _find("models", state, (*path, "handoff_state"))
+        problems.extend(missing)
+        state = llm["handoff_state"] = found if found else None
+    if isinstance(state, dict):
+        problems.extend(_llm(state, (*path, "handoff_state")))
     return problems

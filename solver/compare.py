@@ -104,11 +104,13 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
 
 def payload(chosen: Chosen) -> float:
     """Bytes handed over per request, all trips counted: a pooled handoff makes two. Mean over the mix."""
-    total = sum(
-        chosen.settled.routes[r] * chosen.data.routes[r].payload * (2.0 if chosen.data.routes[r].store else 1.0)
-        for r in chosen.live_routes
-    )
-    return total / chosen.settled.throughput if chosen.settled.throughput > 0 else 0.0
+    moved = handed = 0.0
+    for r in chosen.live_routes:
+        route, rate = chosen.data.routes[r], chosen.settled.routes[r]
+        handed += rate
+        moved += rate * route.payload * (2.0 if route.store else 1.0)
+    decoding = sum(chosen.data.share(name) for name, w in chosen.instance.workloads.items() if w.output > 1)
+    return moved / handed * decoding if handed else 0.0
 
 
 def split(chosen: Chosen) -> dict[str, dict[str, int]]:

@@ -124,7 +124,7 @@ def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[
     for handoff in plan.handoffs:
         rate = carried.get(handoff.name, 0.0)
         workload = instance.workloads[handoff.workload]
-        payload = workload.input * physics.shape_of(instance.models[workload.model]).kv_per_token
+        payload = workload.input * physics.shape_of(instance.models[workload.model]).state_per_token
         ends = [handoff.source, handoff.store, handoff.target] if handoff.store else [handoff.source, handoff.target]
         if (handoff.store is None) != (handoff.scheme == "pd-direct"):
             yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"

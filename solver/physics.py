@@ -31,6 +31,11 @@ class Shape:
     other_bytes: float
     """Bytes of an element of embeddings, head and norms."""
     kv_per_token: float
+    """Bytes of state that attention reads."""
+    state_per_token: float
+    """Bytes of state that are kept and handed over; the same unless the model has a `handoff_state`."""
+    query_flops: float
+    """Work of a decode call that nothing hides, beside the roofline."""
     precision: str
     """Of the layer matrices."""
 
@@ -95,11 +100,26 @@ def shape_of(llm: Llm) -> Shape:
         resident=parameters.resident_weight_bytes(layer, head, norm, layer_bytes, other_bytes, llm.tie_word_embeddings),
         read=parameters.read_weight_bytes(layer, head, norm, layer_bytes, other_bytes),
         other_bytes=other_bytes,
-        kv_per_token=state.kv_bytes_per_token_gqa(
-            llm.num_hidden_layers, llm.num_key_value_heads, llm.head_dim, BYTES[llm.kv]
-        ),
+        kv_per_token=state_bytes_per_token(llm),
+        state_per_token=state_bytes_per_token(llm.handoff_state or llm),
+        query_flops=_query_flops(llm.handoff_state) if llm.handoff_state and llm.query_work == "added" else 0.0,
         precision=llm.weights,
     )
+
+
+def state_bytes_per_token(llm: Llm) -> float:
+    """Context state of one token: compact where the model has MLA, else keys and values of its KV heads."""
+    if llm.kv_lora_rank and llm.qk_rope_head_dim:
+        return state.kv_bytes_per_token_mla(
+            llm.num_hidden_layers, llm.kv_lora_rank, llm.qk_rope_head_dim, BYTES[llm.kv]
+        )
+    return state.kv_bytes_per_token_gqa(llm.num_hidden_layers, llm.num_key_value_heads, llm.head_dim, BYTES[llm.kv])
+
+
+def _query_flops(llm: Llm) -> float:
+    """Query-side work of a token under compact MLA (section 9.2.3)."""
+    nope, value = llm.qk_nope_head_dim or 0, llm.v_head_dim or 0
+    return work.mla_query_flops(llm.num_hidden_layers, llm.num_attention_heads, nope, llm.kv_lora_rank or 0, value)
 
 
 def device_of(instance: Instance, group: Group, precision: str) -> Device:
@@ -135,10 +155,11 @@ def decode(shape: Shape, device: Device, context: float) -> Step:
     read = parameters.gathered_row_bytes(1.0, shape.hidden, shape.other_bytes) + work.decode_kv_read_bytes(
         1.0, context, shape.kv_per_token
     )
+    beside = stages.compute_seconds(shape.query_flops, device.bf16_flops)
     return Step(
         fixed=stages.memory_seconds(shape.read, device.bandwidth),
-        memory=stages.memory_seconds(read, device.bandwidth),
-        compute=compute,
+        memory=stages.memory_seconds(read, device.bandwidth) + beside,
+        compute=compute + beside,
     )
 
 
@@ -154,14 +175,14 @@ def workload_decode(shape: Shape, device: Device, workload: Workload) -> Step:
 
 def handoff_payload(shape: Shape, workload: Workload) -> float:
     """Bytes that one request hands from prefill to decode: the state of its whole input, cached part included."""
-    return state.state_bytes(workload.input, shape.kv_per_token)
+    return state.state_bytes(workload.input, shape.state_per_token)
 
 
 def final_state(shape: Shape, request: Request) -> float:
     """Bytes of state of a request whose output is complete."""
-    return state.state_bytes(state.covered_tokens(request.input, request.output), shape.kv_per_token)
+    return state.state_bytes(state.covered_tokens(request.input, request.output), shape.state_per_token)
 
 
 def input_state(shape: Shape, request: Request) -> float:
     """Bytes of state of the input of a request."""
-    return state.state_bytes(request.input, shape.kv_per_token)
+    return state.state_bytes(request.input, shape.state_per_token)

@@ -141,11 +141,11 @@ def _memory(plan: Plan, instance: Instance) -> Iterator[str]:
         held, buffer = 0.0, 0.0
         for name in pool.rates:
             longest = instance.workloads[name].admitted
-            one = state.state_bytes(longest.input, shape.kv_per_token)
+            one = state.state_bytes(longest.input, shape.state_per_token)
             if pool.stage == "prefill":
                 buffer = max(buffer, memory.double_buffer_bytes(one))
                 continue
-            final = state.state_bytes(state.covered_tokens(longest.input, longest.output), shape.kv_per_token)
+            final = state.state_bytes(state.covered_tokens(longest.input, longest.output), shape.state_per_token)
             held = max(held, final * pool.batches[name])
             buffer = max(buffer, 0.0 if pool.scheme == "replicas" else one)
         need = memory.resident_bytes(shape.resident, held, 1.0, buffer)

@@ -114,14 +114,16 @@ def test_the_picture_says_what_the_plan_says(tmp_path: Path) -> None:
 # --- tables -----------------------------------------------------------------------------------------
 
 
-def models_below(annotation: Any) -> Iterator[type[Described]]:
-    """The models that a type speaks of, those inside them included."""
-    if inspect.isclass(annotation) and issubclass(annotation, Described):
+def models_below(annotation: object, seen: set[object] | None = None) -> Iterator[type[Described]]:
+    """The models that a type speaks of, those inside them included; a model may speak of itself."""
+    seen = set() if seen is None else seen
+    if inspect.isclass(annotation) and issubclass(annotation, Described) and annotation not in seen:
+        seen.add(annotation)
         yield annotation
         for field in annotation.model_fields.values():
-            yield from models_below(field.annotation)
+            yield from models_below(field.annotation, seen)
     for argument in typing.get_args(annotation):
-        yield from models_below(argument)
+        yield from models_below(argument, seen)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,17 @@ SAID = {
             "pd-pooled": GOLDEN["ex-9-8-direct-throughput"],
         },
     ),
+    "mla-handoff": Says(
+        scheme="pd-direct",
+        throughput=GOLDEN["ex-9-8-direct-mla-throughput"],
+        split=(4, 0),
+        rows={
+            "replicas": GOLDEN["ex-9-8-replicas-throughput"],
+            "chunked": GOLDEN["ex-9-2-chunked-8"],
+            "pd-pooled": GOLDEN["ex-9-8-direct-mla-throughput"],
+        },
+    ),
+    "mla-query-work": Says(scheme="pd-direct", throughput=GOLDEN["xr-9-11-pool"], split=(4, 0)),
     "eight-a100": Says(
         scheme="chunked",
         throughput=4.50,
@@ -180,7 +191,8 @@ def test_comparison(name: str) -> None:
     for separated in (rows["pd-direct"], rows["pd-pooled"]):
         if separated.throughput:
             copies = {"pd-direct": 1, "pd-pooled": 2}[separated.scheme]
-            assert separated.payload_bytes_per_request == near(copies * 1.125 * 2**30)
+            state = GOLDEN["s9-2-2-mla-8192-bytes"] if name.startswith("mla") else 1.125 * 2**30
+            assert separated.payload_bytes_per_request == near(copies * state)
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -277,3 +289,14 @@ def test_fewer_groups_do_not_do(name: str, groups: int, split: Split, sustained:
         assert row.throughput == near(3.78, printed=True)
     if name == "mixed-outputs-three-groups" and groups == 2:
         assert row.drained_s == near(GOLDEN["xr-9-10-drain-2-groups"])
+
+
+def test_a_compact_state_halves_the_bytes_and_changes_nothing_else() -> None:
+    rows = {row.scheme: row for row in compare(load(CHAPTER / "mla-handoff.yaml"), Limits())}
+    assert rows["pd-direct"].channel_capacity == pytest.approx(GOLDEN["ex-9-8-direct-mla-channel"], rel=1e-6)
+    assert rows["pd-direct"].payload_bytes_per_request == GOLDEN["s9-2-2-mla-8192-bytes"]
+    plan = solve(load(CHAPTER / "mla-handoff.yaml"))
+    decode = next(pool for pool in plan.pools if pool.stage == "decode")
+    held = (decode.memory.kv + decode.memory.buffers) / 2**30
+    assert held == pytest.approx(GOLDEN["ex-9-8-mla-total"], rel=1e-6)
+    assert decode.utilisation == pytest.approx(3.5 / GOLDEN["ex-9-8-direct-throughput"], rel=1e-6)

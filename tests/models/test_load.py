@@ -63,6 +63,8 @@ def change(path: str, value: object) -> dict[str, Any]:
         ("models.qwen3-8b.weights", "int3", "'bf16' or 'fp8'"),
         ("models.qwen3-8b", {"catalog": "DeepSeek-V3"}, "mixture-of-experts"),
         ("models.qwen3-8b.num_key_value_heads", 5, "does not divide"),
+        ("models.qwen3-8b.handoff_state", "DeepSeek-V4", 'did you mean "DeepSeek-V3"'),
+        ("models.qwen3-8b.query_work", "added", "needs a handoff_state"),
         ("hardware.groups", {}, "at least 1 item"),
         ("hardware.groups.a100.accelerator", "A100-SXM-80G", 'did you mean "A100-SXM-80GB"'),
         ("hardware.groups.a100.servers", 0, "too small"),
@@ -118,7 +120,7 @@ def test_one_problem_is_said_with_its_place(path: str, value: object, words: str
         ("limits", {"budget": {"total": 1}}, "not supported yet"),
         ("schemes.allow", ["expert-pool"], "not supported yet"),
         ("objective", "power", "not supported yet"),
-        ("models.qwen3-8b.handoff_state", "DeepSeek-V3", "not supported yet"),
+        ("models.qwen3-8b.adapters", ["a"], "not supported yet"),
     ],
 )
 def test_what_is_known_but_not_built_is_refused_as_such(path: str, value: object, message: str) -> None:
