@@ -93,7 +93,7 @@ def parser() -> Parser:
     subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     solve = _command(subcommands, "solve", commands.solve, "the best plan for an instance, with its reasons")
-    solve.add_argument("file", metavar="FILE", type=Path)
+    solve.add_argument("file", metavar="FILE", type=Path, nargs="?", help="left out: the examples are listed")
     solve.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="default 60")
     solve.add_argument("--gap", metavar="SHARE", type=_share, default=1e-4, help="may stop inside it; default 1e-4")
     solve.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the solver")

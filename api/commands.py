@@ -31,6 +31,8 @@ def solve(options: argparse.Namespace) -> int:
     from solver.solve import Options
     from solver.solve import solve as best
 
+    if options.file is None:
+        return _examples(options)
     if options.html:
         raise BadInput([Problem("--html", "not supported yet", options.html, "--json or --out")])
     instance = load(options.file, options.changes)
@@ -44,6 +46,20 @@ def solve(options: argparse.Namespace) -> int:
     else:
         print(render(plan, instance))
     return {"infeasible": INFEASIBLE, "stopped": STOPPED}.get(plan.status, SOLVED)
+
+
+def _examples(options: argparse.Namespace) -> int:
+    """The instances that come with the program, each with what it asks."""
+    from models import catalog, files
+
+    found = [(path, files.read(path).data) for path in sorted(catalog.INSTANCES.glob("chapter/*.yaml"))]
+    if options.json:
+        _print({"examples": [{"file": str(path), "about": data.get("about", "")} for path, data in found]})
+    else:
+        print("inferplan solve FILE; examples:")
+        for path, data in found:
+            print(f"  {path}\n    {data.get('about', '')}")
+    return SOLVED
 
 
 def _write(path: Path, text: str) -> None:

@@ -23,8 +23,6 @@ KEYS: dict[str, frozenset[str]] = {
             "reuse",
             "tool_wait",
             "deadline",
-            "allow",
-            "deny",
             "pin",
         }
     ),

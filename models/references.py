@@ -23,6 +23,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
         path: Path = ("workloads", name)
         yield from _known(workload, "model", _map(data.get("models")), path, "model", "models")
         yield from _lengths(workload, path)
+        yield from _placement(workload, groups, path)
     for name, llm in _entries(data.get("models")):
         yield from _shape(llm, ("models", name))
     yield from _cards(groups)
@@ -104,6 +105,23 @@ def _lengths(workload: dict[str, Any], path: Path) -> Iterator[Problem]:
         own, most = workload.get(key), longest.get(key)
         if _whole(own) and _whole(most) and most < own:
             yield _problem((*path, "longest", key), f"shorter than the {key} itself", most, f"{own} or more")
+
+
+def _placement(workload: dict[str, Any], groups: dict[str, Any], path: Path) -> Iterator[Problem]:
+    named: dict[str, list[str]] = {}
+    for key in ("allow", "deny"):
+        names = workload.get(key)
+        for index, name in enumerate(names if isinstance(names, list) else []):
+            if not isinstance(name, str):
+                continue
+            named.setdefault(key, []).append(name)
+            if name not in groups:
+                guess = nearest(name, groups)
+                message = "no group of this name" + (f"; {guess}" if guess else "")
+                yield _problem((*path, key, index), message, name, "one of " + ", ".join(groups))
+    allowed = set(named.get("allow", groups)) - set(named.get("deny", []))
+    if named and groups and not allowed & set(groups):
+        yield _problem((*path, "deny" if "deny" in named else "allow"), "leaves no group to serve it")
 
 
 def _whole(value: object) -> TypeGuard[int]:

@@ -38,8 +38,16 @@ class Workload(Described):
     """Requests that share a decode step: a number, `max` (what memory holds), or left out (chosen)."""
     qualifying: PositiveShare = 1.0
     """Share of finished requests that are good enough."""
+    allow: Annotated[list[str], Field(min_length=1)] | None = None
+    """Groups that may serve it; default: every group."""
+    deny: list[str] = Field(default_factory=list)
+    """Groups that may not serve it."""
     longest: Request | None = None
     """Longest request admitted; memory is checked with it. Default: the request itself."""
+
+    def may_use(self, group: str) -> bool:
+        """Whether units on ``group`` may serve it."""
+        return group not in self.deny and (self.allow is None or group in self.allow)
 
     @property
     def admitted(self) -> Request:

@@ -62,7 +62,7 @@ def make(
     gpu = units.device(instance, group, shape)
     made: list[Candidate | Rejected] = []
     fitting: dict[str, Workload] = {}
-    for name, workload in units.served(instance, kind, model).items():
+    for name, workload in units.served(instance, kind, group, model).items():
         reason = _misfit(kind, shape, gpu, workload)
         if reason:
             made.append(Rejected(schemes, kind.stage, group, name, reason))

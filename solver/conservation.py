@@ -64,6 +64,8 @@ def _capacity(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Ite
     for name, rate in rates.items():
         if rate and instance.workloads[name].model != pool.model:
             yield f"pools: {pool.name} serves {name}, a workload of another model"
+        if rate and not instance.workloads[name].may_use(pool.group):
+            yield f"pools: {pool.name} serves {name}, which may not use {pool.group}"
         if rate and name not in pool.rates:
             yield f"pools: {pool.name} serves {name}, which does not fit in it"
         need = _seconds(pool, instance, name)

@@ -49,12 +49,12 @@ class MemoryUse:
         return self.capacity - self.used
 
 
-def served(instance: Instance, kind: Kind, model: str) -> dict[str, Workload]:
-    """Workloads of ``model`` that a unit of this kind can have work from; one output token needs no decode."""
+def served(instance: Instance, kind: Kind, group: str, model: str) -> dict[str, Workload]:
+    """Workloads of ``model`` that a unit on ``group`` may have work from; one output token needs no decode."""
     return {
         name: workload
         for name, workload in instance.workloads.items()
-        if workload.model == model and not (kind.stage == "decode" and workload.output == 1)
+        if workload.model == model and workload.may_use(group) and not (kind.stage == "decode" and workload.output == 1)
     }
 
 

@@ -162,7 +162,10 @@ def units(instance: Instance, kinds: list[str]) -> list[Unit]:
                 served = {
                     label: workload
                     for label, workload in instance.workloads.items()
-                    if workload.model == model and not (kind == "decode" and workload.output == 1)
+                    if workload.model == model
+                    and not (kind == "decode" and workload.output == 1)
+                    and name not in workload.deny
+                    and (not workload.allow or name in workload.allow)
                 }
                 for batches in sharing(instance, group, kind, served):
                     takes = {n: seconds(instance, group, kind, served[n], batch) for n, batch in batches.items()}

@@ -118,6 +118,10 @@ def _workloads(draw: random.Random, models: list[str]) -> dict[str, Any]:
             load["longest"] = {"input": tokens * 2, "output": output + 100}
         if draw.random() < 0.2:
             load["qualifying"] = 0.9
+        if draw.random() < 0.15:
+            load["deny"] = ["g0"]
+        elif draw.random() < 0.1:
+            load["allow"] = ["g0", "g1"]
     return loads
 
 

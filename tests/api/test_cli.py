@@ -15,7 +15,7 @@ import pytest
 
 from api.cli import LATER, main
 from models import files
-from tests.instances import EIGHT, ROOT
+from tests.instances import EIGHT, ROOT, eight
 
 CONTRACT = """
     schema instance instance_sha256 instance_document status objective solve_seconds scheme throughput pools workloads
@@ -209,7 +209,7 @@ def test_commands_that_come_later_say_so(run: Run, name: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("solve",),
+        ("check",),
         ("frobnicate",),
         ("solve", "a.yaml", "--time-limit", "nan"),
         ("solve", "a.yaml", "--time-limit", "0"),
@@ -401,3 +401,11 @@ def test_sweep_is_a_row_for_each_point(run: Run) -> None:
 )  # fmt: skip
 def test_axes_that_are_none(run: Run, vary: list[str]) -> None:
     assert problems(run, "sweep", EIGHT, *(word for text in vary for word in ("--vary", text)))
+
+
+def test_solve_without_a_file_lists_the_examples(run: Run) -> None:
+    code, out, _ = run("solve")
+    assert code == 0
+    assert str(EIGHT) in out
+    examples = json.loads(run("solve", "--json")[1])["examples"]
+    assert {"file": str(EIGHT), "about": eight().about} in examples

@@ -8,7 +8,6 @@ from argparse import SUPPRESS, _SubParsersAction
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest

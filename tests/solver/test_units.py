@@ -8,6 +8,7 @@ from solver import latency, physics, units
 from solver.candidates import Candidate, prune
 from solver.data import gather
 from solver.solve import Options, solve
+from solver.verify import verify
 from tests.instances import document, eight, from_document
 
 
@@ -116,3 +117,18 @@ def test_latency_grows_with_load_up_to_that_of_a_full_unit(kind: units.Kind, gro
     times = [latency_of(kind, group, share / full * 32 / 1024).per_token or 0.0 for share in (0.01, 0.3, 0.6, 0.9)]
     assert times == sorted(times)
     assert times[-1] <= full * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("change", ["allow=[h20]", "deny=[a100]"])
+def test_groups_may_be_allowed_or_denied(change: str) -> None:
+    instance = eight(f"workloads.reasoning.{change}", "workloads.reasoning.rate=1/s")
+    assert {c.group for c in gather(instance).candidates} == {"h20"}
+    plan = solve(instance)
+    assert {pool.group for pool in plan.pools} == {"h20"}
+    assert plan.throughput == pytest.approx(4 / 2.08583, rel=1e-5)  # chunked on four H20
+
+
+def test_a_plan_that_uses_a_denied_group_does_not_verify() -> None:
+    free, bound = eight(), eight("workloads.reasoning.deny=[h20]")
+    found = verify(solve(free, Options(plan_only=True)), bound)
+    assert any("may not use h20" in text for text in found)
