@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import math
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +162,12 @@ def sweep(options: argparse.Namespace) -> int:
         _print({"rows": [row.as_json() for row in found]})
     else:
         print(tables.sweep([axis.path for axis in axes], [row.as_json() for row in found]))
-    return STOPPED if any(row.plan.status == "stopped" for row in found) else SOLVED
+    complete = len(found) == math.prod(len(axis.values) for axis in axes)
+    return SOLVED if complete and all(row.plan.status != "stopped" for row in found) else STOPPED
+
+
+_SEPARATE = re.compile(r"""(?:\[[^\]]*\]|\{[^}]*\}|"[^"]*"|'[^']*'|[^,\[{"'])+""")
+"""Values between commas; commas inside brackets, braces and quotes belong to the value."""
 
 
 def _axes(texts: list[str]) -> "list[Axis]":
@@ -171,8 +178,9 @@ def _axes(texts: list[str]) -> "list[Axis]":
     size = 1
     for text in texts:
         path, equals, values = text.partition("=")
-        listed = tuple(value.strip() for value in values.split(","))
-        if not equals or not path.strip() or not all(listed) or len(set(listed)) < len(listed):
+        listed = tuple(value.strip() for value in _SEPARATE.findall(values))
+        whole = _SEPARATE.sub("", values).count(",") == len(listed) - 1
+        if not equals or not path.strip() or not whole or not all(listed) or len(set(listed)) < len(listed):
             accepted = "PATH=V1,V2,... with different values, e.g. workloads.chat.rate=2/s,4/s,8/s"
             raise BadInput([Problem("--vary", "not an axis", text, accepted)])
         if path.strip() in [axis.path for axis in axes]:

@@ -100,7 +100,9 @@ def _put(data: dict[str, Any], parts: list[str], value: object, path: str) -> di
             break
     if not rest:
         return {**data, key: value}
-    below = data.get(key, {})
+    below = data.get(key, [] if rest[0] == "0" else {})
+    if below == [] and rest[0] == "0":
+        return {**data, key: [_put({}, rest[1:], value, path) if rest[1:] else value]}
     if isinstance(below, list) and rest[0].isascii() and rest[0].isdigit() and int(rest[0]) < len(below):
         index = int(rest[0])
         item = below[index]

@@ -79,6 +79,11 @@ class Limits:
         return part
 
     @property
+    def over(self) -> bool:
+        """Whether nothing more should be begun."""
+        return self.left <= 0.0 or (self.stop is not None and self.stop.asked)
+
+    @property
     def left(self) -> float:
         """Seconds that remain."""
         return max(0.0, self.seconds - (time.monotonic() - self.started)) if self.started else self.seconds

@@ -41,8 +41,10 @@ def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False
 
     With ``objective`` it is the best plan for the instance's own objective that keeps every promise, if there is one.
     """
-    alone = data.only([scheme]).pruned()
     excluded = scheme not in data.instance.schemes.allow
+    if limits.over:
+        return Alternative(_empty(scheme, "stopped", excluded, "the time was up before it was looked at"), None)
+    alone = data.only([scheme]).pruned()
     ranked = None
     if objective:
         problem = master.build(alone)
@@ -149,19 +151,34 @@ def _breaks(chosen: Chosen, drained: float | None) -> str | None:
 
 
 def cannot(data: Data) -> list[str]:
-    """Why schemes serve nothing at all, one entry a group or cause; empty when only cards or limits are to blame."""
-    rejected = {f"memory[{r.group}]: {r.workload}: {r.reason}": None for r in data.rejected}
-    if rejected:
-        return list(rejected)
-    if "pd-pooled" in data.schemes and not data.routes:
-        small = [name for name, store in data.instance.hardware.stores.items() if _too_small(data, store)]
-        if small:
-            return [f"store[{name}]: too small for one state" for name in small]
-    if data.routes or not any(w.output > 1 for w in data.instance.workloads.values()):
-        return []
-    if data.schemes == ("pd-pooled",) and not data.instance.hardware.stores:
-        return ["there is no store"]
-    return ["no path between any two places that it could use"]
+    """Why some workload can be served by no unit at all, whatever the cards; empty when each of them can."""
+    reasons: dict[str, None] = {}
+    for name, workload in data.instance.workloads.items():
+        groups = {c.stage: set[str]() for c in data.candidates}
+        for candidate in data.candidates:
+            if name in candidate.demand:
+                groups[candidate.stage].add(candidate.group)
+        prefill, decode = groups.get("prefill", set()), groups.get("decode", set())
+        joined = any(r.workload == name and r.source in prefill and r.target in decode for r in data.routes)
+        if groups.get("both") or joined or (workload.output == 1 and prefill):
+            continue
+        for r in data.rejected:
+            if r.workload == name:
+                reasons[f"memory[{r.group}]: {name}: {r.reason}"] = None
+        if prefill and decode:
+            reasons[_no_way(data)] = None
+    return list(reasons)
+
+
+def _no_way(data: Data) -> str:
+    """Why nothing can be handed over between units that could be built."""
+    stores = data.instance.hardware.stores
+    if data.schemes == ("pd-pooled",) and not stores:
+        return "there is no store"
+    small = [name for name, store in stores.items() if _too_small(data, store)]
+    if "pd-pooled" in data.schemes and small:
+        return f"store[{small[0]}]: too small for one state"
+    return "no path between any two places that it could use"
 
 
 def _too_small(data: Data, store: Store) -> bool:

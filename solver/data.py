@@ -57,6 +57,12 @@ class Data:
             rejected=tuple(r for r in self.rejected if any(s in names for s in r.schemes)),
         )
 
+    def apart(self) -> list["Data"]:
+        """The sets of schemes that may stand side by side in one plan: all together, or each alone; pruned."""
+        if self.instance.schemes.mix:
+            return [self.pruned()]
+        return [self.only([scheme]).pruned() for scheme in self.schemes]
+
     def pruned(self) -> "Data":
         """The same without dominated candidates."""
         return replace(self, candidates=tuple(making.prune(self.candidates, bool(self.instance.limits.pools))))

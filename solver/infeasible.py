@@ -1,41 +1,75 @@
 """Why nothing fits: the limits that cannot hold together, and the least changes that help."""
 
+from collections.abc import Sequence
+
 from models.plan import Conflict, Relaxation
 from models.workload import PoolLimit
-from solver import assemble, settle
-from solver.assemble import Chosen
-from solver.backend import Limits
+from solver.backend import Limits, Session
 from solver.compare import cannot
 from solver.data import Data
 from solver.milp import master
-from solver.optimise import rank
+from solver.milp.model import Model
 from solver.relax import Solvable, relaxations
 from solver.rounding import text as digits
 
 
 def reasons(data: Data, solvable: Solvable, limits: Limits) -> tuple[list[Conflict], list[Relaxation]]:
     """Conflicts and relaxations, smallest first; ``data`` holds the allowed schemes."""
-    instance = data.instance
-    apart = [data.pruned()] if instance.schemes.mix else [data.only([name]).pruned() for name in data.schemes]
-    best = max(
-        filter(None, (_best(one, limits) for one in apart)), key=lambda one: one.settled.throughput, default=None
-    )
-    pools = [f"pools[{index}] ({_named(limit)})" for index, limit in enumerate(instance.limits.pools)]
-    if best is None:
-        conflict = [*pools, *(f"cards[{name}]" for name in instance.hardware.groups)]
-        return [Conflict(limits=conflict)], relaxations(apart, instance, False, solvable, limits)
-    if best.settled.throughput <= 0.0 and cannot(data):
-        return [Conflict(limits=[*cannot(data), *pools])], []
-    short = best.settled.throughput < instance.rate * (1.0 - 1e-9)
-    conflict = ["sustain" if short else _late(data), *pools, *_full(best)]
-    return [Conflict(limits=conflict)], relaxations(apart, instance, not short, solvable, limits)
+    apart = data.apart()
+    found = relaxations(apart, data.instance, solvable, limits)
+    if causes := cannot(data):
+        return [Conflict(limits=causes)], found
+    named = [_worded(name, data) for name in _conflict(apart, limits)]
+    return [Conflict(limits=named)], found
 
 
-def _full(best: Chosen) -> list[str]:
-    """Cards, links and stores of which nothing is left when the plan with the most requests/s gives its most."""
-    groups = best.instance.hardware.groups
-    cards = [f"cards[{name}]" for name, taken in best.cards.items() if taken >= groups[name].cards]
-    return [*cards, *(name for name, share in assemble.charges(best).items() if share >= assemble.FULL)]
+def _conflict(apart: Sequence[Data], limits: Limits) -> list[str]:
+    """Limits that cannot hold together, none of which can be left out: each is dropped in turn and stays dropped when
+    nothing fits without it either.
+    """
+    data = apart[0]
+    channels = [f"link[{name}]" for name in data.topology.channels]
+    stores = [f"store[{name}]" for name in data.instance.hardware.stores]
+    pools = [f"pools[{index}]" for index in range(len(data.instance.limits.pools))]
+    cards = [f"cards[{name}]" for name in data.instance.hardware.groups]
+    drain = ["drain"] if data.instance.service.drain is not None else []
+    left = ["sustain", *drain, *pools, *cards, *channels, *stores]
+    for name in reversed(left):
+        fewer = [other for other in left if other != name]
+        if fewer and not any(_fits(one, fewer, limits) for one in apart):
+            left = fewer
+    return left
+
+
+def _fits(data: Data, kept: Sequence[str], limits: Limits) -> bool:
+    """Whether there is a plan when only the limits in ``kept`` count; granted when there is no time to see."""
+    if limits.over:
+        return True
+    problem = master.build(data)
+    families = ("sustain", "drain", "arrived", "pools[", "cards[", "link[", "store[")
+    rows = [row for row in problem.model.rows if not row.name.startswith(families) or _counts(row.name, kept)]
+    free = {c.group for c in data.candidates if f"cards[{c.group}]" not in kept}
+    upper = list(problem.model.upper)
+    for column, candidate in zip(problem.units, data.candidates, strict=True):
+        if candidate.group in free:
+            upper[column] += master.MOST_BOUGHT
+    relaxed = Model(problem.model.lower, upper, problem.model.integer, rows)
+    anything = [(problem.throughput, 0.0)]
+    return Session(relaxed).solve(anything, False, limits).status != "infeasible"
+
+
+def _counts(row: str, kept: Sequence[str]) -> bool:
+    """Whether a row belongs to one of the limits that are kept; rows of a phase carry its name behind their own."""
+    if row.startswith(("drain", "arrived")):
+        return "drain" in kept
+    return any(row == name or row.startswith((f"{name}[phase", f"{name[:-1]},")) for name in kept)
+
+
+def _worded(name: str, data: Data) -> str:
+    """A limit as the user wrote it."""
+    if name.startswith("pools["):
+        return f"{name} ({_named(data.instance.limits.pools[int(name[6:-1])])})"
+    return _late(data) if name == "drain" else name
 
 
 def _late(data: Data) -> str:
@@ -57,10 +91,3 @@ def _named(limit: PoolLimit) -> str:
         if getattr(limit, key) is not None
     ]
     return f"{' '.join(what)}{where}: {', '.join(bounds)}"
-
-
-def _best(data: Data, limits: Limits) -> Chosen | None:
-    """The plan with the most requests/s, then the fewest cards, without promises; None when pools cannot be met."""
-    problem = master.build(data, promises=False)
-    ranked = rank(problem, [problem.by_throughput, problem.by_cards], limits)
-    return Chosen(data, ranked.counts, settle.capacity(data, ranked.counts)) if ranked.found else None

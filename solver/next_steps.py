@@ -1,5 +1,7 @@
 """What one more of each brings, and how far things may move before the plan breaks."""
 
+from collections.abc import Sequence
+
 from models.plan import Marginal
 from solver import assemble, settle
 from solver.assemble import Chosen
@@ -10,62 +12,81 @@ from solver.optimise import rank
 from solver.rounding import down, up
 
 
-def marginals(data: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
-    """One more card of each group, one of each together; then how much the promises stand."""
-    may_idle = leaves_cards_idle(data)
-    base = _most(data, {}, limits) if may_idle else chosen.settled.throughput
-    scheme = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
-    same = data.only(scheme) if len(scheme) == 1 and len(data.schemes) > 1 else None
+def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
+    """One more card of each group, one of each together; then how much the promises stand.
+
+    ``allowed`` holds every allowed scheme. What the time left does not suffice for is left out.
+    """
+    apart = allowed.apart()
+    may_idle = leaves_cards_idle(allowed)
+    most_now = chosen.settled.throughput
+    base = _most(apart, {}, limits) if may_idle else most_now
+    schemes = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
+    same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
     rows = []
-    groups = list(data.instance.hardware.groups)
+    groups = list(allowed.instance.hardware.groups)
     steps = [({name: 1}, f"+1 {name}") for name in groups]
     if len(groups) > 1:
         steps.append((dict.fromkeys(groups, 1), "+1 of each group"))
-    most_now = chosen.settled.throughput
     beyond = ""
     if base is not None and base > most_now * (1.0 + 1e-6):  # the objective leaves cards idle
         text = f"with every GPU in use: {base:.2f} requests/s (+{base - most_now:.2f})"
         rows.append(Marginal(name="cards", step=0.0, unit="cards", gain=base - most_now, text=text))
         beyond = " beyond that"
     for extra, text in steps:
-        most = _most(data, extra, limits)
-        if base is not None and most is not None:
-            alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
-            more = _more(extra, text + beyond, base, most)
-            if alone is not None and alone < most * (1.0 - 1e-6):
-                more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(scheme))} alone"})
-            rows.append(more)
-    if may_idle and data.instance.objective != "gpus":
-        rows.extend(_savings(data, steps, limits))
-    rows.extend(_margins(chosen))
+        most = _most(apart, extra, limits)
+        if base is None or most is None:
+            continue
+        more = _more(extra, text + beyond, base, most)
+        alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
+        if alone is not None and alone < most * (1.0 - 1e-6):
+            more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(schemes))} alone"})
+        rows.append(more)
+    if may_idle and allowed.instance.objective != "gpus":
+        rows.extend(_savings(apart, steps, limits))
+    rows.extend(_margins(chosen, limits))
     return rows
 
 
-def _savings(data: Data, steps: list[tuple[dict[str, int], str]], limits: Limits) -> list[Marginal]:
+def _savings(apart: Sequence[Data], steps: list[tuple[dict[str, int], str]], limits: Limits) -> list[Marginal]:
     """What one more card, to be used where it helps, takes off the bill."""
-    currency = data.instance.billing.currency
-    now, rows = _cheapest(data, {}, limits), []
-    for extra, text in steps[: len(data.instance.hardware.groups)]:
-        less = _cheapest(data, extra, limits)
+    instance, rows = apart[0].instance, []
+    now = _cheapest(apart, {}, limits)
+    for extra, text in steps[: len(instance.hardware.groups)]:
+        less = _cheapest(apart, extra, limits)
         if now is None or less is None:
             continue
+        unit = f"{instance.billing.currency}/h"
         saved = now - less if now - less > 1e-6 * now else 0.0
-        said = f"{less:,.2f} instead of {now:,.2f} {currency}/h" if saved else "no cheaper"
-        unit = f"{currency}/h"
+        said = f"{less:,.2f} instead of {now:,.2f} {unit}" if saved else "no cheaper"
         rows.append(Marginal(name=f"cost[{','.join(extra)}]", step=1.0, unit=unit, gain=saved, text=f"{text}: {said}"))
     return rows
 
 
-def _cheapest(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
-    problem = master.build(data, extra=extra)
-    ranked = rank(problem, [problem.by_cost], limits)
-    return ranked.value if ranked.status == "optimal" else None
+def _cheapest(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float | None:
+    values = []
+    for data in apart:
+        if limits.over:
+            return None
+        problem = master.build(data, extra=extra)
+        ranked = rank(problem, [problem.by_cost], limits)
+        if ranked.status not in ("optimal", "infeasible"):
+            return None
+        values.extend([ranked.value] if ranked.value is not None else [])
+    return min(values, default=None)
 
 
-def _most(data: Data, extra: dict[str, int], limits: Limits) -> float | None:
-    problem = master.build(data, promises=False, extra=extra)
-    ranked = rank(problem, [problem.by_throughput], limits)
-    return ranked.value if ranked.status == "optimal" else None
+def _most(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float | None:
+    values = []
+    for data in apart:
+        if limits.over:
+            return None
+        problem = master.build(data, promises=False, extra=extra)
+        ranked = rank(problem, [problem.by_throughput], limits)
+        if ranked.status not in ("optimal", "infeasible"):
+            return None
+        values.extend([ranked.value] if ranked.value is not None else [])
+    return max(values, default=None)
 
 
 def leaves_cards_idle(data: Data) -> bool:
@@ -81,10 +102,10 @@ def _more(extra: dict[str, int], text: str, base: float, most: float) -> Margina
     return Marginal(name=f"cards[{','.join(extra)}]", step=1.0, unit="cards", gain=gain, text=f"{text}: {outcome}")
 
 
-def _margins(chosen: Chosen) -> list[Marginal]:
+def _margins(chosen: Chosen, limits: Limits) -> list[Marginal]:
     """Arrivals, efficiency and links at which the chosen units just keep every promise."""
     instance, rows = chosen.instance, []
-    most = settle.margin(chosen.data, chosen.counts, "arrivals")
+    most = None if limits.over else settle.margin(chosen.data, chosen.counts, "arrivals")
     if most is not None:
         rate = most * instance.rate
         rows.append(
@@ -96,7 +117,7 @@ def _margins(chosen: Chosen) -> list[Marginal]:
                 text=f"arrivals may grow to {down(rate):.4g} requests/s and every limit still holds",
             )
         )
-    least = settle.margin(chosen.data, chosen.counts, "efficiency")
+    least = None if limits.over else settle.margin(chosen.data, chosen.counts, "efficiency")
     if least is not None:
         stated = instance.hardware.efficiency
         same = stated.compute == stated.bandwidth and not any(
@@ -113,7 +134,7 @@ def _margins(chosen: Chosen) -> list[Marginal]:
     for channel in chosen.data.topology.channels.values():
         resource = f"link[{channel.name}]"
         if any(resource in chosen.data.routes[r].charges for r in chosen.live_routes):
-            share = settle.margin(chosen.data, chosen.counts, resource)
+            share = None if limits.over else settle.margin(chosen.data, chosen.counts, resource)
             if share is not None:
                 rows.append(
                     Marginal(

@@ -19,22 +19,26 @@ Sized = tuple[float, Relaxation]
 """How large a change is, over what it changes; smallest first."""
 
 
-def relaxations(
-    apart: Sequence[Data], instance: Instance, late: bool, solvable: Solvable, limits: Limits
-) -> list[Relaxation]:
-    """Changes of arrivals, cards, batches and, where the backlog is what is ``late``, of the deadline; smallest first.
+def relaxations(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> list[Relaxation]:
+    """Changes of arrivals, cards, links, batches, pools and the deadline, one at a time; smallest first.
 
     ``apart`` are the sets of schemes that may stand side by side.
     """
-    found = [_arrivals(apart, instance, solvable, limits), *_cards(apart, instance, limits)]
-    found.extend(_links(apart, instance, solvable, limits))
-    found.extend(_batch(instance, solvable))
-    if late:
-        found.append(_deadline(apart, instance, solvable, limits))
-    return [relaxation for _, relaxation in sorted((one for one in found if one), key=lambda one: one[0])]
+    steps = (_arrivals, _cards, _links, _batch, _deadline, _pools)
+    found = [one for step in steps if not limits.over for one in step(apart, instance, solvable, limits)]
+    return [relaxation for _, relaxation in sorted(found, key=lambda one: one[0])]
 
 
-def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
+def _pools(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """Bounds on pools without which everything holds."""
+    bounds = instance.limits.pools
+    for index in range(len(bounds)):
+        fewer = instance.limits.model_copy(update={"pools": [*bounds[:index], *bounds[index + 1 :]]})
+        if solvable(instance.model_copy(update={"limits": fewer})):
+            yield 1.0, _relaxation(f"limits.pools.{index}", "set", "left out", "", f"without limits.pools.{index}")
+
+
+def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The largest arrivals for which every limit holds."""
     factors = []
     for data in apart:
@@ -47,12 +51,12 @@ def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
     factor = max(factors, default=0.0)
     after = down(instance.rate * factor)
     if factor <= 1e-9 or after <= 0.0 or not solvable(_scaled(instance, after / instance.rate)):
-        return None
+        return
     one = len(instance.workloads) == 1
     path = f"workloads.{next(iter(instance.workloads))}.rate" if one else "workloads.*.rate"
     text = f"arrivals {digits(instance.rate)} -> {digits(after)} requests/s" + ("" if one else " in all, same mix")
     before = f"{instance.rate!r}/s"
-    return 1.0 - factor, _relaxation(path, before, f"{after!r}/s", "requests/s", text)
+    yield 1.0 - factor, _relaxation(path, before, f"{after!r}/s", "requests/s", text)
 
 
 def _scaled(instance: Instance, factor: float) -> Instance:
@@ -63,7 +67,7 @@ def _scaled(instance: Instance, factor: float) -> Instance:
     return instance.model_copy(update={"workloads": workloads})
 
 
-def _cards(apart: Sequence[Data], instance: Instance, limits: Limits) -> Iterator[Sized]:
+def _cards(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The fewest cards more of each group with which every limit holds."""
     for name, group in instance.hardware.groups.items():
         fewest = []
@@ -98,32 +102,44 @@ def _links(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
             yield min(least) - 1.0, _relaxation(path, f"{link.bandwidth!r} B/s", f"{after!r} B/s", "B/s", text)
 
 
-def _batch(instance: Instance, solvable: Solvable) -> Iterator[Sized]:
-    """The smallest larger batch of a workload with which every limit holds; memory is checked as always."""
+def _batch(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """The nearest other batch of a workload with which every limit holds: the smallest larger one, or where the batch
+    stated does not fit, the largest smaller one.
+    """
     for name, workload in instance.workloads.items():
         if not isinstance(workload.batch, int) or workload.output == 1:
             continue
-        below = workload.batch
-        for above in sorted(batch for batch in _fitting(instance, workload) if batch > below):
+        sizes, stated = _fitting(instance, workload), workload.batch
+        below = stated
+        for above in sorted(size for size in sizes if size > stated):
             if solvable(_with_batch(instance, name, above)):
+                while above - below > 1:
+                    middle = (below + above) // 2
+                    helps = solvable(_with_batch(instance, name, middle))
+                    below, above = (below, middle) if helps else (middle, above)
+                yield above / stated - 1.0, _to_batch(name, stated, above)
                 break
             below = above
-        else:
-            continue
-        while above - below > 1:
-            middle = (below + above) // 2
-            below, above = (below, middle) if solvable(_with_batch(instance, name, middle)) else (middle, above)
-        path, text = f"workloads.{name}.batch", f"batch {workload.batch} -> {above} for {name}"
-        yield above / workload.batch - 1.0, _relaxation(path, str(workload.batch), str(above), "requests", text)
+        for smaller in sorted((size for size in sizes if 0 < size < stated), reverse=True):
+            if solvable(_with_batch(instance, name, smaller)):
+                yield 1.0 - smaller / stated, _to_batch(name, stated, smaller)
+                break
+
+
+def _to_batch(name: str, before: int, after: int) -> Relaxation:
+    text = f"batch {before} -> {after} for {name}"
+    return _relaxation(f"workloads.{name}.batch", str(before), str(after), "requests", text)
 
 
 def _fitting(instance: Instance, workload: Workload) -> set[int]:
-    """The largest batch of each kind of unit on each group."""
+    """The largest batch of each kind of unit on each group, alone and beside the buffer that another workload needs."""
     shape = physics.shape_of(instance.models[workload.model])
+    beside = [other for other in instance.workloads.values() if other.model == workload.model]
     return {
-        units.largest_batch(shape, units.device(instance, group, shape), workload, units.buffers(kind, shape, workload))
+        units.largest_batch(shape, units.device(instance, group, shape), workload, units.buffers(kind, shape, other))
         for group in instance.hardware.groups
         for kind in (units.DECODE, units.REPLICA, units.CHUNKED)
+        for other in beside
     }
 
 
@@ -132,7 +148,7 @@ def _with_batch(instance: Instance, name: str, batch: int) -> Instance:
     return instance.model_copy(update={"workloads": {**instance.workloads, name: workload}})
 
 
-def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Sized | None:
+def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The earliest deadline that can be kept: with one startup time, that of the plan with the most requests/s."""
     deadline, seconds = instance.service.drain, []
     for data in apart:
@@ -142,10 +158,10 @@ def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
             found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
             seconds.extend([found[0]] if found else [])
     if deadline is None or not seconds or min(seconds) > 1e6 * deadline:  # no help to anybody
-        return None
+        return
     after = up(min(seconds))
     if not solvable(_with_deadline(instance, after)):
-        return None
+        return
     if len({instance.startup(name) for name in instance.hardware.groups}) > 1:  # fewer late units may be done earlier
         below, above = deadline, after
         while above > below * 1.0002:
@@ -153,7 +169,7 @@ def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
             below, above = (below, middle) if solvable(_with_deadline(instance, middle)) else (middle, above)
         after = up(above)
     text = f"deadline {digits(deadline)} s -> {digits(after)} s"
-    return after / deadline - 1.0, _relaxation("service.drain", f"{deadline!r} s", f"{after!r} s", "s", text)
+    yield after / deadline - 1.0, _relaxation("service.drain", f"{deadline!r} s", f"{after!r} s", "s", text)
 
 
 def _with_deadline(instance: Instance, seconds: float) -> Instance:

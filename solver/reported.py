@@ -105,6 +105,8 @@ def _unlike(path: str, said: Any, found: Any) -> Iterator[str]:
 
 
 def _objective(plan: Plan, instance: Instance) -> Iterator[str]:
+    if plan.objective.name != instance.objective:
+        return  # said elsewhere
     cards = float(sum(pool.cards for pool in plan.pools))
     value = {
         "effective_cost": plan.cost.per_1000_requests,

@@ -57,7 +57,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     if not options.plan_only:
         extra = options.limits.part(SIDE)
         rows = _others(data, chosen, extra)
-        steps = marginals(chosen.data, chosen, extra)
+        steps = marginals(allowed, chosen, extra)
     drain = assemble.drain(chosen, found)
     cost = bill.cost(chosen)
     pools = assemble.pools(chosen)

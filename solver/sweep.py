@@ -56,10 +56,19 @@ def points(axes: Sequence[Axis]) -> Iterator[dict[str, str]]:
 def rows(
     axes: Sequence[Axis], instance: Callable[[dict[str, str]], Instance], limits: Limits, stop: Stop | None
 ) -> list[SweepRow]:
-    """Solve every point, each within ``limits``. ``instance`` makes the instance of a point; it may raise BadInput."""
-    grid = [(values, instance(values)) for values in points(axes)]  # all bad values are found before the first solve
-    found = []
+    """Solve every point, each within ``limits``; those that were not reached before ``stop`` are missing.
+
+    ``instance`` makes the instance of a point; it may raise BadInput.
+    """
+    grid: list[tuple[dict[str, str], Instance]] = []
+    for values in points(axes):  # all bad values are found before the first solve
+        if stop is not None and stop.asked:
+            return []
+        grid.append((values, instance(values)))
+    found: list[SweepRow] = []
     for number, (values, made) in enumerate(grid, 1):
+        if stop is not None and stop.asked:
+            break
         limits.progress = f"point {number} of {len(grid)}"
         own = Limits(limits.seconds, limits.gap, limits.seed, stop)
         found.append(SweepRow(values, solve(made, Options(own, plan_only=True))))

@@ -409,3 +409,33 @@ def test_solve_without_a_file_lists_the_examples(run: Run) -> None:
     assert str(EIGHT) in out
     examples = json.loads(run("solve", "--json")[1])["examples"]
     assert {"file": str(EIGHT), "about": eight().about} in examples
+
+
+def test_values_of_an_axis_may_hold_commas_in_brackets(run: Run) -> None:
+    code, out, _ = run("sweep", EIGHT, "--vary", "schemes.allow=[replicas, chunked],[pd-direct]", "--json")
+    assert code == 0
+    assert [row["scheme"] for row in json.loads(out)["rows"]] == [None, "pd-direct"]
+    assert [row["status"] for row in json.loads(out)["rows"]] == ["infeasible", "optimal"]
+
+
+def test_set_begins_a_list_that_is_not_there(run: Run) -> None:
+    limits = (
+        "--set",
+        "limits.pools.0.stage=decode",
+        "--set",
+        "limits.pools.0.at_most=3",
+        "--set",
+        "schemes.allow=[pd-direct]",
+    )
+    code, out, _ = run("solve", EIGHT, *limits, "--json", "--plan-only")
+    assert code == 3
+    assert json.loads(out)["conflicts"][0]["limits"][-1].startswith("pools[0] (decode: at most 3)")
+
+
+def test_verify_of_an_unknown_objective_is_no_fault(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    run("solve", EIGHT, "--out", file)
+    plan = json.loads(file.read_text())
+    plan["objective"]["name"] = "zzz"
+    file.write_text(json.dumps(plan))
+    assert run("verify", EIGHT, file, "--json")[0] == 3
