@@ -97,6 +97,12 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
                 f"instead of {plan.throughput:.4g}"
             )
     said.extend(_tight(instance, plan.pools))
+    longest = max((handoff.seconds for handoff in plan.handoffs), default=0.0)
+    drained = plan.drain.drained_s if plan.drain else None
+    if drained is not None and longest > 0.1 * drained:
+        said.append(
+            f"a handoff takes {longest:.3g} s; the backlog counts requests as they begin, not as their handoffs end"
+        )
     if plan.pools:
         said.append("stage times are roofline estimates, not measured on your cluster; no queueing is counted")
     return said

@@ -329,3 +329,9 @@ def test_one_more_card_is_solved_with_every_scheme_also_where_they_may_not_mix()
     gain = next(row.gain for row in plan.marginal if row.name == "cards[a100]")
     assert gain == pytest.approx(more.throughput - plan.throughput, rel=1e-6)
     assert more.scheme == "chunked"
+
+
+def test_a_handoff_that_outlasts_the_drain_is_said() -> None:
+    slow = solve(eight("hardware.links.rdma.startup=100 s", "schemes.allow=[pd-direct]"), Options(plan_only=True))
+    assert any("a handoff takes 100 s" in text for text in slow.warnings)
+    assert not any("a handoff takes" in text for text in solve(eight(), Options(plan_only=True)).warnings)
