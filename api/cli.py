@@ -20,7 +20,7 @@ from models.errors import BadInput, Problem
 
 LATER = (
     *("new", "experts", "trace", "simulate", "route", "transition"),
-    *("calibrate", "batch", "export", "import", "serve", "remote", "glossary"),
+    *("calibrate", "batch", "export", "import", "serve", "remote"),
 )
 """Commands of the contract that are not built yet."""
 
@@ -139,6 +139,9 @@ def parser() -> Parser:
 
     schema = _command(subcommands, "schema", commands.schema, "JSON Schema of instance files (or of plans)")
     schema.add_argument("what", nargs="?", choices=("instance", "plan"), default="instance")
+
+    glossary = _command(subcommands, "glossary", commands.glossary, "the words of plans and reports")
+    glossary.add_argument("word", metavar="WORD", nargs="?")
 
     for name in LATER:
         later = _command(subcommands, name, commands.later, None)

@@ -258,3 +258,22 @@ def schema(options: argparse.Namespace) -> int:
 
     _print(document(options.what))
     return SOLVED
+
+
+def glossary(options: argparse.Namespace) -> int:
+    """Terms and what they mean. Raises BadInput for a word that is not there."""
+    from api import words
+    from api.glossary import TERMS
+    from models.errors import nearest
+
+    folded = {term.casefold(): term for term in TERMS}
+    if options.word is not None and options.word.casefold() not in folded:
+        guess = nearest(options.word, TERMS)
+        message = "not in the glossary" + (f"; {guess}" if guess else "")
+        raise BadInput([Problem("WORD", message, options.word, ", ".join(TERMS))])
+    found = dict(TERMS) if options.word is None else {(t := folded[options.word.casefold()]): TERMS[t]}
+    if options.json:
+        _print({"terms": found})
+    else:
+        print("\n".join(words.table([[term, text] for term, text in found.items()], indent="")))
+    return SOLVED

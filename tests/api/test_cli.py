@@ -439,3 +439,16 @@ def test_verify_of_an_unknown_objective_is_no_fault(run: Run, tmp_path: Path) ->
     plan["objective"]["name"] = "zzz"
     file.write_text(json.dumps(plan))
     assert run("verify", EIGHT, file, "--json")[0] == 3
+
+
+def test_glossary(run: Run) -> None:
+    code, out, _ = run("glossary")
+    assert code == 0
+    assert out.startswith("backlog")
+    assert json.loads(run("glossary", "ttft", "--json")[1])["terms"].keys() == {"TTFT"}
+    assert 'did you mean "prefill"' in problems(run, "glossary", "prefil")[0]["message"]
+
+
+def test_every_scheme_and_status_is_in_the_glossary(run: Run) -> None:
+    terms = json.loads(run("glossary", "--json")[1])["terms"]
+    assert {"replicas", "chunked", "pd-direct", "pd-pooled", "optimal", "feasible", "infeasible"} <= set(terms)
