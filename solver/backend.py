@@ -99,6 +99,7 @@ class Session:
             for lower, upper, integer in zip(model.lower, model.upper, model.integer, strict=True)
         ]
         self._whole = any(model.integer) and not relax
+        self._integer = [v for v, integer in zip(self._variables, model.integer, strict=True) if integer and not relax]
         for row in model.rows:
             self.add(row)
 
@@ -132,9 +133,34 @@ class Session:
             return outcome
         if outcome.found and _gap(outcome) <= limits.gap:
             return outcome
+        if not outcome.found:
+            outcome = self._rounded(limits)
         with _silenced():
             again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
         return again if again.status != "stopped" else outcome
+
+    def _rounded(self, limits: Limits) -> Outcome:
+        """The relaxation with every count rounded up, as a start for a long run; `stopped` when that does not fit."""
+        bounds = [(v.lower_bound, v.upper_bound) for v in self._integer]
+        try:
+            self._whole = False
+            for variable in self._integer:
+                variable.integer = False
+            relaxed = self._run(limits, limits.left, 0.0, ())
+            if not relaxed.found:
+                return Outcome("stopped", None, None, ())
+            values = dict(zip(self._variables, relaxed.values, strict=True))
+            for variable in self._integer:
+                count = math.ceil(values[variable] - 1e-6)
+                variable.lower_bound = variable.upper_bound = float(count)
+            rounded = self._run(limits, limits.left, 0.0, ())
+            if not rounded.found:
+                return Outcome("stopped", None, None, ())
+            return Outcome("feasible", rounded.value, relaxed.value, rounded.values)
+        finally:
+            self._whole = True
+            for variable, (lower, upper) in zip(self._integer, bounds, strict=True):
+                variable.integer, variable.lower_bound, variable.upper_bound = True, lower, upper
 
     def _run(self, limits: Limits, seconds: float, gap: float, hint: Sequence[float], watched: bool = False) -> Outcome:
         if limits.stop is not None and limits.stop.asked:
