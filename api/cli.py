@@ -92,19 +92,7 @@ def parser() -> Parser:
     top = Parser(prog="inferplan", allow_abbrev=False, description=text)
     subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
-    solve = _command(subcommands, "solve", commands.solve, "the best plan for an instance, with its reasons")
-    solve.add_argument("file", metavar="FILE", type=Path, nargs="?", help="left out: the examples are listed")
-    solve.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="default 60")
-    solve.add_argument("--gap", metavar="SHARE", type=_share, default=1e-4, help="may stop inside it; default 1e-4")
-    solve.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the solver")
-    solve.add_argument(
-        "--plan-only",
-        action="store_true",
-        help="no alternatives, no next steps; an infeasible instance is still explained",
-    )
-    solve.add_argument("--out", metavar="PLAN.json", type=Path, help="write the plan as JSON too")
-    solve.add_argument("--html", metavar="REPORT.html", help=argparse.SUPPRESS)
-    _changes(solve)
+    _solve(subcommands)
 
     check = _command(subcommands, "check", commands.check, "is the file valid, and what was understood")
     check.add_argument("file", metavar="FILE", type=Path)
@@ -147,6 +135,22 @@ def parser() -> Parser:
         later = _command(subcommands, name, commands.later, None)
         later.add_argument("rest", nargs=argparse.REMAINDER)
     return top
+
+
+def _solve(subcommands: Any) -> None:
+    solve = _command(subcommands, "solve", commands.solve, "the best plan for an instance, with its reasons")
+    solve.add_argument("file", metavar="FILE", type=Path, nargs="?", help="left out: the examples are listed")
+    solve.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="default 60")
+    solve.add_argument("--gap", metavar="SHARE", type=_share, default=1e-4, help="may stop inside it; default 1e-4")
+    solve.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the solver")
+    solve.add_argument(
+        "--plan-only",
+        action="store_true",
+        help="no alternatives, no next steps; an infeasible instance is still explained",
+    )
+    solve.add_argument("--out", metavar="PLAN.json", type=Path, help="write the plan as JSON too")
+    solve.add_argument("--html", metavar="REPORT.html", help=argparse.SUPPRESS)
+    _changes(solve)
 
 
 def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:

@@ -170,11 +170,6 @@ def margin(data: Data, counts: Sequence[int], what: str) -> float | None:
     ready = numbers(counts, scale)
     regime = flows.add(model, data, "", ready, one, links)
     model.rows.extend(flows.rows(data, regime, mix(data, throughput)))
-    model.rows.extend(demand.sustain(data, throughput, arrivals))
-    model.rows.extend(demand.drain(data, throughput, arrivals))
-    deadline = data.instance.service.drain
-    if deadline is not None and len(demand.startups(data)) > 1:
-        stretches = demand.phases(model, data, ready, one, deadline, links)
-        model.rows.extend(demand.cumulative(data, stretches, arrivals))
+    demand.promises(model, data, ready, throughput, one, arrivals, links)
     outcome = Session(model).solve([(column, 1.0)], what == "arrivals", EASY)
     return outcome.values[column] if outcome.found else None

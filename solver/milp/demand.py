@@ -83,3 +83,23 @@ def cumulative(data: Data, stretches: Sequence[Stretch], arrivals: int) -> Itera
             yield equal(f"drain[{name}]", terms) if last else at_most(f"arrived[{name},{number}]", terms, 0.0)
         if not stretches:
             yield equal(f"drain[{name}]", [(arrivals, -1.0)])
+
+
+def promises(
+    model: Model,
+    data: Data,
+    units: Sequence[tuple[Term, ...]],
+    throughput: int,
+    one: int,
+    arrivals: int,
+    links: Mapping[str, int] | None = None,
+) -> list[Stretch]:
+    """Rows of both promises added to ``model``; the phases of the drain where there are several startup times."""
+    model.rows.extend(sustain(data, throughput, arrivals))
+    model.rows.extend(drain(data, throughput, arrivals))
+    deadline = data.instance.service.drain
+    if deadline is None or len(startups(data)) < 2:
+        return []
+    stretches = phases(model, data, units, one, deadline, links)
+    model.rows.extend(cumulative(data, stretches, arrivals))
+    return stretches

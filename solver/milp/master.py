@@ -114,14 +114,7 @@ def build(
     model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
     model.rows.extend(pools.cards(data, units, extra, bought))
     model.rows.extend(pools.limits(data, units))
-    stretches: list[Stretch] = []
-    if promises:
-        model.rows.extend(demand.sustain(data, throughput, arrivals))
-        model.rows.extend(demand.drain(data, throughput, arrivals))
-        deadline = data.instance.service.drain
-        if deadline is not None and len(demand.startups(data)) > 1:
-            stretches = demand.phases(model, data, ready, one, deadline, links)
-            model.rows.extend(demand.cumulative(data, stretches, arrivals))
+    stretches = demand.promises(model, data, ready, throughput, one, arrivals, links) if promises else []
     return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches), bought, wider)
 
 
