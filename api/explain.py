@@ -6,6 +6,7 @@ from api import words
 from api.screen import render as screen
 from models.instance import Instance
 from models.plan import Plan, Resource
+from models.units import GIB
 
 
 def render(plan: Plan, instance: Instance) -> str:
@@ -39,5 +40,5 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 def _amounts(row: Resource) -> tuple[str, str]:
     """Demand and capacity in units that people use."""
-    scale, unit = {"B/s": (1e9, "GB/s"), "B": (words.GIB, "GiB")}.get(row.unit, (1.0, row.unit))
+    scale, unit = {"B/s": (1e9, "GB/s"), "B": (GIB, "GiB")}.get(row.unit, (1.0, row.unit))
     return f"{words.number(row.demand / scale, 4)}", f"{words.number(row.capacity / scale, 4)} {unit}"

@@ -7,6 +7,7 @@ from api.backlog import backlog
 from models.errors import shown
 from models.instance import Instance
 from models.plan import Plan, Pool, Row
+from models.units import GIB
 from solver.schemes import BY_NAME
 
 
@@ -80,7 +81,7 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
     several = len(instance.models) > 1
     for pool in plan.pools:
         memory = pool.memory
-        used = (memory.capacity - memory.free) / words.GIB
+        used = (memory.capacity - memory.free) / GIB
         binds = any(name.startswith(f"capacity[{pool.name},") for name in binding)
         batch = f", batch {pool.batch}" if pool.batch else ""
         rows.append(
@@ -88,7 +89,7 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
                 (pool.stage if pool.stage != "both" else pool.scheme) + (f" {pool.model}" if several else ""),
                 f"{pool.cards:,} x {pool.group}",
                 f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp}){batch}",
-                f"{used:.1f} of {memory.capacity / words.GIB:.1f} GiB",
+                f"{used:.1f} of {memory.capacity / GIB:.1f} GiB",
                 words.percent(pool.utilisation),
                 f"{words.rate(pool.capacity)} req/s" + ("  <- binds" if binds else ""),
             ]

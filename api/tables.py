@@ -5,13 +5,14 @@ from typing import Any
 
 from api import words
 from models.plan import Row
+from models.units import GIB
 
 
 def compare(instance: str, rows: list[Row]) -> str:
     """Every scheme side by side."""
     table = [["SCHEME", "SPLIT", "GiB a request", "compute", "channel", "req/s", "drained", "cost/1000", "VERDICT"]]
     for row in rows:
-        payload = None if row.payload_bytes_per_request is None else row.payload_bytes_per_request / words.GIB
+        payload = None if row.payload_bytes_per_request is None else row.payload_bytes_per_request / GIB
         gone = "-" if not row.throughput else "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
         table.append(
             [
@@ -69,7 +70,7 @@ def check(found: Mapping[str, Any]) -> str:
     for group in topology["groups"]:
         lines.append(
             f"   {group['name']}: {words.plural(group['servers'], 'server')} x {group['per_server']} "
-            f"{group['accelerator']}, {group['usable_bytes'] / words.GIB:.1f} GiB usable each, "
+            f"{group['accelerator']}, {group['usable_bytes'] / GIB:.1f} GiB usable each, "
             f"ready after {group['startup_s']:.4g} s" + ("" if group["links"] else ", on no link")
         )
     for link in topology["links"]:
@@ -84,14 +85,14 @@ def check(found: Mapping[str, Any]) -> str:
     lines.extend(["", " STAGES (one unit)"])
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "GPU-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:
+        label = stage["stage"] if stage["stage"] != "both" else stage["schemes"][0]
         if stage["reason"]:
-            label = stage["stage"] if stage["stage"] != "both" else stage["schemes"][0]
             rows.append([stage["workload"], label, stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
             continue
         rows.append(
             [
                 stage["workload"],
-                stage["stage"] if stage["stage"] != "both" else stage["schemes"][0],
+                label,
                 stage["group"],
                 str(stage["batch"] or "-"),
                 words.seconds(stage["compute_s"]),

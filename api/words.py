@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-GIB = 2.0**30
+from models.units import GIB
 
 
 def number(value: float | None, digits: int = 3) -> str:

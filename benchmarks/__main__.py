@@ -20,6 +20,7 @@ BACKENDS = ("Back ends: master problem, most throughput, full proof", 7)
 
 
 def main() -> None:
+    """Measure the parts asked for and print them."""
     options = _options()
     parts = options.parts or [*PARTS, "backends"]
     document: dict[str, Any] = {"machine": machine()}

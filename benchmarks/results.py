@@ -28,14 +28,17 @@ class Result:
         return "least only" if self.least <= self.goal else "no"
 
     def as_json(self) -> dict[str, Any]:
+        """The row as a JSON object."""
         return {**asdict(self), "met": self.met or None}
 
 
 def in_ms(what: str, times: Times, goal: float | None = None) -> Result:
+    """Times as a row, in milliseconds."""
     return Result(what, "ms", 1e3 * times.median, 1e3 * times.least, 1e3 * times.busy, goal)
 
 
 def as_ratio(what: str, ratio: Ratio, goal: float | None = None) -> Result:
+    """A ratio as a row."""
     return Result(what, "x", ratio.median, ratio.least, ratio.processor, goal)
 
 

@@ -1,5 +1,6 @@
 """Solves in this process, warm, and how their time grows with the number of cards."""
 
+from functools import partial
 from pathlib import Path
 
 from benchmarks.results import Result, as_ratio, in_ms
@@ -60,8 +61,8 @@ def by_cards(rounds: int) -> list[Result]:
     for plan_only, label in ((True, "plan only"), (False, "full")):
         times = interleaved(
             {
-                "few": call(lambda kept=plan_only: plan(few, kept)),  # type: ignore[misc]
-                "many": call(lambda kept=plan_only: plan(many, kept)),  # type: ignore[misc]
+                "few": call(partial(plan, few, plan_only)),
+                "many": call(partial(plan, many, plan_only)),
             },
             rounds,
         )

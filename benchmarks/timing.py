@@ -26,14 +26,17 @@ class Times:
 
     @property
     def median(self) -> float:
+        """Median of the wall times, in s."""
         return statistics.median(self.wall)
 
     @property
     def least(self) -> float:
+        """Least wall time, in s."""
         return min(self.wall)
 
     @property
     def busy(self) -> float:
+        """Median of the processor times, in s."""
         return statistics.median(self.processor)
 
 

@@ -81,6 +81,7 @@ class _Dumper(yaml.SafeDumper):
     """Block style without aliases, with quotes where `resolve` would read something other than text."""
 
     def ignore_aliases(self, data: Any) -> bool:
+        """True: what is repeated is written again."""
         return True
 
 

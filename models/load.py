@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
         instance = Instance.model_validate(resolved)
     except ValidationError as error:
         known = {problem.path for problem in problems}
-        found = _without_echoes([_problem(detail) for detail in error.errors(include_url=False)])
+        found = _joined(_without_echoes([_problem(detail) for detail in error.errors(include_url=False)]))
         for problem in found:  # what an unknown catalog name would have filled in is not missing too
             echo = problem.message == "missing" and problem.path.startswith(unfilled)
             if problem.path not in known and not echo:
@@ -57,6 +58,16 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
         if guess:
             meant.add(".".join(part for part in (problem.path.rpartition(".")[0], guess[1]) if part))
     return [problem for problem in problems if not (problem.message == "missing" and problem.path in meant)]
+
+
+def _joined(problems: list[Problem]) -> list[Problem]:
+    """One problem a place: where a value may be of several kinds, pydantic reports one for each."""
+    joined: dict[str, Problem] = {}
+    for problem in problems:
+        first = joined.setdefault(problem.path, problem)
+        if first is not problem and first.accepted and problem.accepted:
+            joined[problem.path] = replace(first, accepted=f"{first.accepted}, or {problem.accepted}")
+    return list(joined.values())
 
 
 def _placed(problems: list[Problem], document: files.Document, changed_paths: list[str]) -> list[Problem]:
@@ -132,13 +143,27 @@ def _problem(detail: ErrorDetails) -> Problem:
         return Problem(path, "is not a mapping of keys", shown(value), ", ".join(_fields(keys)) or None)
     if later.word_is_later(keys, value):
         return Problem(path, "not supported yet", shown(value), context.get("expected"))
-    accepted = context.get("accepted") or context.get("expected")
-    message = str(context.get("reason") or detail["msg"])
+    reason, right = _IN_WORDS.get(kind, (context.get("reason"), context.get("accepted")))
+    accepted = right or context.get("expected")
+    if kind in _BOUNDS:
+        accepted = f"{context[_BOUNDS[kind][0]]} {_BOUNDS[kind][1]}"
+    message = str(reason or detail["msg"])
     message = message[0].lower() + message[1:] if message[:1].isupper() and message[1:2].islower() else message
     shown_value = None if kind in ("too_short", "missing") else shown(value)
     return Problem(path, message, shown_value, str(accepted) if accepted else None)
 
 
+_IN_WORDS: dict[str, tuple[str, str | None]] = {
+    "literal_error": ("is none of the words that can stand here", None),
+    "too_short": ("is empty", "at least 1 item"),
+    "string_type": ("is not text", "a string, in quotes where it reads as something else"),
+    "bool_type": ("is not a boolean", "true or false"),
+    "int_type": ("is not a whole number", "a whole number"),
+    "list_type": ("is not a list", "a list, e.g. [one, two]"),
+    "dict_type": ("is not a mapping of keys", "keys, each with a value"),
+}
+"""What pydantic finds -> what is wrong and what would be right, for people who do not know Python."""
+_BOUNDS = {"greater_than_equal": ("ge", "or more"), "less_than_equal": ("le", "or less")}
 _UNION_TAGS = frozenset({"constrained-int", "literal['max']", "int"})
 
 

@@ -17,6 +17,8 @@ from models.errors import nearest, shown
 
 # --- unit table -------------------------------------------------------------------------------------
 
+GIB = 2.0**30
+"""Bytes; for messages."""
 BASES = ("second", "byte", "FLOP", "token", "request", "watt", "money")
 Powers = tuple[int, ...]
 """Exponents of BASES, in that order."""

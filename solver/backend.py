@@ -44,6 +44,11 @@ class Outcome:
         """Whether there is a solution."""
         return self.status in ("optimal", "feasible")
 
+    @property
+    def gap(self) -> float:
+        """How far the value may be off; infinite where nothing is known."""
+        return gap(self.value, self.bound)
+
 
 class Stop:
     """A request to stop, from another thread or a signal handler."""
@@ -131,7 +136,7 @@ class Session:
         outcome = self._run(limits, min(limits.left, QUICK), 0.0, hint)
         if outcome.status in ("optimal", "infeasible") or limits.left <= 0.0:
             return outcome
-        if outcome.found and _gap(outcome) <= limits.gap:
+        if outcome.gap <= limits.gap:
             return outcome
         if not outcome.found:
             outcome = self._rounded(limits)
@@ -156,7 +161,7 @@ class Session:
             rounded = self._run(limits, limits.left, 0.0, ())
             if not rounded.found:
                 return Outcome("stopped", None, None, ())
-            return Outcome("feasible", rounded.value, relaxed.value, rounded.values)
+            return Outcome("feasible", rounded.value, relaxed.bound, rounded.values)
         finally:
             self._whole = True
             for variable, (lower, upper) in zip(self._integer, bounds, strict=True):
@@ -203,12 +208,12 @@ class Session:
             return Outcome("infeasible", None, None, ())
         if not result.has_primal_feasible_solution():
             return Outcome("stopped", None, None, ())
-        values = tuple(result.variable_values(self._variables))
-        found = Outcome("feasible", result.objective_value(), result.dual_bound() if self._whole else None, values)
-        optimal = reason == mathopt.TerminationReason.OPTIMAL
-        if not self._whole:
-            return Outcome("optimal" if optimal else "feasible", found.value, found.value, values)
-        return Outcome("optimal" if _gap(found) <= PROOF else "feasible", found.value, found.bound, values)
+        value, values = result.objective_value(), tuple(result.variable_values(self._variables))
+        if self._whole:
+            bound: float | None = result.dual_bound()
+            return Outcome("optimal" if gap(value, bound) <= PROOF else "feasible", value, bound, values)
+        optimal = reason == mathopt.TerminationReason.OPTIMAL  # cut short, the value of a linear program bounds nothing
+        return Outcome("optimal" if optimal else "feasible", value, value if optimal else None, values)
 
 
 def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackResult]:
@@ -250,10 +255,6 @@ def _summed(terms: Sequence[Term]) -> dict[int, float]:
     for column, coefficient in terms:
         sums[column] = sums.get(column, 0.0) + coefficient
     return sums
-
-
-def _gap(outcome: Outcome) -> float:
-    return gap(outcome.value, outcome.bound)
 
 
 def gap(value: float | None, bound: float | None) -> float:

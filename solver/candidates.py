@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from models.instance import Instance
+from models.units import GIB
 from models.workload import Workload
 from solver import physics, units
 from solver.units import Kind, MemoryUse
@@ -93,9 +94,6 @@ def make(
 
 def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
     return schemes[0] if kind.stage == "both" else kind.stage
-
-
-GIB = 2.0**30
 
 
 def _misfit(kind: Kind, shape: physics.Shape, gpu: physics.Device, workload: Workload) -> str:

@@ -57,11 +57,10 @@ class Data:
             rejected=tuple(r for r in self.rejected if any(s in names for s in r.schemes)),
         )
 
-    def apart(self) -> list["Data"]:
-        """The sets of schemes that may stand side by side in one plan: all together, or each alone; pruned."""
-        if self.instance.schemes.mix:
-            return [self.pruned()]
-        return [self.only([scheme]).pruned() for scheme in self.schemes]
+    def apart(self, prune: bool = True) -> list["Data"]:
+        """The sets of schemes that may stand side by side in one plan: all together, or each alone."""
+        sets = [self] if self.instance.schemes.mix else [self.only([scheme]) for scheme in self.schemes]
+        return [one.pruned() for one in sets] if prune else sets
 
     def pruned(self) -> "Data":
         """The same without dominated candidates."""

@@ -6,7 +6,7 @@ from models.instance import Instance
 from models.plan import Relaxation
 from models.workload import Workload
 from solver import physics, settle, units
-from solver.backend import Limits, Session
+from solver.backend import Limits, Outcome, Session
 from solver.data import Data
 from solver.milp import master
 from solver.optimise import rank
@@ -17,6 +17,7 @@ Solvable = Callable[[Instance], bool]
 """Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""
 Sized = tuple[float, Relaxation]
 """How large a change is, over what it changes; smallest first."""
+UNSURE = " (less of a change may do: the time was up before that was known)"
 
 
 def relaxations(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> list[Relaxation]:
@@ -40,12 +41,13 @@ def _pools(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
 
 def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The largest arrivals for which every limit holds."""
-    factors = []
+    factors, sure = [], True
     for data in apart:
         problem = master.build(data)
         session = Session(problem.model)
         session.bound(problem.arrivals, 0.0, float("inf"))
         outcome = session.solve([(problem.arrivals, 1.0)], True, limits)
+        sure = sure and _sure(outcome, limits)
         if outcome.found and outcome.value is not None:
             factors.append(outcome.value)
     factor = max(factors, default=0.0)
@@ -55,8 +57,14 @@ def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
     one = len(instance.workloads) == 1
     path = f"workloads.{next(iter(instance.workloads))}.rate" if one else "workloads.*.rate"
     text = f"arrivals {digits(instance.rate)} -> {digits(after)} requests/s" + ("" if one else " in all, same mix")
+    text += "" if sure else UNSURE
     before = f"{instance.rate!r}/s"
     yield 1.0 - factor, _relaxation(path, before, f"{after!r}/s", "requests/s", text)
+
+
+def _sure(outcome: Outcome, limits: Limits) -> bool:
+    """Whether no smaller change helps: proven, to the gap that is asked for."""
+    return outcome.status == "infeasible" or outcome.gap <= limits.gap
 
 
 def _scaled(instance: Instance, factor: float) -> Instance:
@@ -85,10 +93,11 @@ def _cards(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
 def _links(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The least bandwidth of each link with which every limit holds."""
     for name, link in instance.hardware.links.items():
-        least = []
+        least, sure = [], True
         for data in apart:
             problem = master.build(data, widen=name)
             outcome = Session(problem.model).solve([(problem.wider, 1.0)], False, limits)
+            sure = sure and _sure(outcome, limits)
             if outcome.found and outcome.value is not None:
                 least.append(outcome.value)
         if not least or min(least) <= 1.0 + 1e-9:
@@ -98,7 +107,7 @@ def _links(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
         hardware = instance.hardware.model_copy(update={"links": {**instance.hardware.links, name: wider}})
         if solvable(instance.model_copy(update={"hardware": hardware})):
             path, text = f"hardware.links.{name}.bandwidth", f"link {name} {digits(link.bandwidth / 1e9)} -> "
-            text += f"{digits(after / 1e9)} GB/s"
+            text += f"{digits(after / 1e9)} GB/s" + ("" if sure else UNSURE)
             yield min(least) - 1.0, _relaxation(path, f"{link.bandwidth!r} B/s", f"{after!r} B/s", "B/s", text)
 
 
@@ -150,10 +159,11 @@ def _with_batch(instance: Instance, name: str, batch: int) -> Instance:
 
 def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The earliest deadline that can be kept: with one startup time, that of the plan with the most requests/s."""
-    deadline, seconds = instance.service.drain, []
+    deadline, seconds, sure = instance.service.drain, [], True
     for data in apart:
         problem = master.build(data, promises=False)
         ranked = rank(problem, [problem.by_throughput], limits)
+        sure = sure and ranked.status in ("optimal", "infeasible")
         if ranked.found:
             found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
             seconds.extend([found[0]] if found else [])
@@ -168,7 +178,7 @@ def _deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, lim
             middle = (below * above) ** 0.5
             below, above = (below, middle) if solvable(_with_deadline(instance, middle)) else (middle, above)
         after = up(above)
-    text = f"deadline {digits(deadline)} s -> {digits(after)} s"
+    text = f"deadline {digits(deadline)} s -> {digits(after)} s" + ("" if sure else UNSURE)
     yield after / deadline - 1.0, _relaxation("service.drain", f"{deadline!r} s", f"{after!r} s", "s", text)
 
 

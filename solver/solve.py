@@ -34,6 +34,8 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     plan_only: bool = False
     """Leave out alternatives and marginals."""
+    reasons: bool = True
+    """Tell what stands in the way where there is no plan."""
     prune: bool = True
     """Drop dominated candidates first; never changes the optimum."""
 
@@ -51,7 +53,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     allowed = data.only(instance.schemes.allow)
     ranked, chosen = _best(allowed, options.limits, options.prune)
     if chosen is None:
-        return _without_plan(instance, data, ranked, began, options.limits.part(SIDE))
+        return _without_plan(instance, data, ranked, began, options.limits.part(SIDE), options.reasons)
     found = settle.drained(chosen.data, chosen.counts, chosen.settled)
     rows, steps = [], []
     if not options.plan_only:
@@ -103,10 +105,9 @@ def _scheme(names: Sequence[str]) -> str:
 
 def _best(data: Data, limits: Limits, prune: bool = True) -> tuple[Ranked, Chosen | None]:
     """The best plan; where schemes may not stand side by side, the best of each scheme alone."""
-    if data.instance.schemes.mix:
-        return _solved(data.pruned() if prune else data, limits)
-    apart = [data.only([scheme]) for scheme in data.schemes]
-    tried = [_solved(one.pruned() if prune else one, limits) for one in apart]
+    tried = [_solved(one, limits) for one in data.apart(prune)]
+    if len(tried) == 1:
+        return tried[0]
     order = master.goals(master.build(data, promises=False))
     best: tuple[Ranked, Chosen | None] | None = None
     for one in tried:
@@ -171,15 +172,16 @@ def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -
     )
 
 
-def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, limits: Limits) -> Plan:
+def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, limits: Limits, told: bool) -> Plan:
     """Infeasible, with what conflicts and what would help; or stopped before anything was known."""
     from solver.infeasible import reasons  # here, since only an instance without a plan needs it
 
     infeasible = ranked.status == "infeasible"
-    rows = [found.row for found in alternatives(data, limits)] if infeasible else []
+    rows: list[Row] = []
     conflicts: list[Conflict] = []
     relaxations: list[Relaxation] = []
-    if infeasible:
+    if infeasible and told:
+        rows = [found.row for found in alternatives(data, limits)]
         conflicts, relaxations = reasons(
             data.only(instance.schemes.allow), lambda changed: _solvable(changed, limits), limits
         )

@@ -71,5 +71,5 @@ def rows(
             break
         limits.progress = f"point {number} of {len(grid)}"
         own = Limits(limits.seconds, limits.gap, limits.seed, stop)
-        found.append(SweepRow(values, solve(made, Options(own, plan_only=True))))
+        found.append(SweepRow(values, solve(made, Options(own, plan_only=True, reasons=False))))
     return found

@@ -5,7 +5,6 @@ payload is taken, by its narrowest port and the startup times of its links.
 """
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import networkx as nx
@@ -48,13 +47,15 @@ class Topology:
         self.hardware = hardware
         self.graph = build(hardware)
         self.channels = {channel.name: channel for channel in _channels(self.graph, hardware)}
+        self._known: dict[tuple[str, str], tuple[Path, ...]] = {}
 
     def path(self, source: str, target: str, payload: float) -> Path | None:
         """The quickest path for ``payload`` bytes, or None when the places are not connected."""
-        paths = self._paths(source, target)
+        if (source, target) not in self._known:
+            self._known[source, target] = self._paths(source, target)
+        paths = self._known[source, target]
         return min(paths, key=lambda path: (path.seconds(payload), len(path.links), path.links), default=None)
 
-    @cache  # noqa: B019 - lives as long as one solve
     def _paths(self, source: str, target: str) -> tuple[Path, ...]:
         """Paths of which one is the quickest, whatever the payload.
 

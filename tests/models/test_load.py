@@ -264,3 +264,22 @@ def test_more_cards_than_are_counted_exactly_are_refused() -> None:
     data = change("hardware.groups.a100.servers", 10**7)
     data["hardware"]["groups"]["a100"]["per_server"] = 11
     assert [problem.message for problem in refused(data)] == ["110,000,000 GPUs"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "accepted"),
+    [
+        ("workloads.reasoning.batch", 0, "1 or more, or 'max'"),
+        ("workloads.reasoning.batch", 10**7, "1000000 or less, or 'max'"),
+        ("workloads.reasoning.batch", "all", "a whole number, or 'max'"),
+        ("workloads.reasoning.cached", -1, "0 or more"),
+        ("workloads.reasoning.deny", "a100", "a list, e.g. [one, two]"),
+        ("hardware.groups.a100.labels", [1], "keys, each with a value"),
+        ("schemes.mix", "maybe", "true or false"),
+        ("name", 7, "a string, in quotes where it reads as something else"),
+        ("models.qwen3-8b.kv", "int3", "'bf16' or 'fp8'"),
+    ],
+)
+def test_a_wrong_value_is_one_problem_that_says_what_would_be_right(path: str, value: object, accepted: str) -> None:
+    problems = refused(change(path, value))
+    assert [(p.path, p.accepted) for p in problems] == [(path, accepted)]

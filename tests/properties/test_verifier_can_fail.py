@@ -21,6 +21,7 @@ CHANGES = {
     "pooled": ["schemes.allow=[pd-pooled]", "hardware.stores.kv-pool.read=20 GB/s"],
     "whole": ["schemes.allow=[replicas]", "workloads.reasoning.rate=2/s"],
     "phases": ["schemes.allow=[replicas]", "workloads.reasoning.rate=2/s", "hardware.groups.h20.startup=30 s"],
+    "alone": ["schemes.allow=[pd-direct, pd-pooled]", "schemes.mix=false"],
     "limited": ["schemes.allow=[pd-direct]", "limits.pools=[{stage: decode, at_most: 4}]", "billing.pay=used"],
 }
 T = TypeVar("T", bound=BaseModel)
@@ -178,6 +179,18 @@ MUTATIONS: list[tuple[str, str, Change, str]] = [
     ("another scheme", "direct", set_(scheme="replicas"), "scheme"),
     ("the digest of another instance", "direct", set_(instance_sha256="0" * 64), "instance"),
     ("the document of another instance", "direct", set_(instance_document={"name": "x"}), "instance"),
+    ("a stage that nobody knows", "direct", pool(0, stage="middle"), "no known stage"),
+    ("a workload that is not there", "direct", pool(0, rates={"chat": Load(at_load=1, at_capacity=1)}), "a workload"),
+    ("no batch", "direct", pool(1, batches={}), "no batch"),
+    ("a handoff from nowhere", "direct", listed("handoffs", source="b200"), "not in the instance"),
+    ("a unit larger than a server", "direct", pool(0, cards_per_unit=5, cards=20), "does not fit in a server"),
+    ("two schemes where one may stand", "alone", pool(0, scheme="pd-pooled"), "stand side by side"),
+    ("phases one over the other", "phases", phase(1, start_s=12.0), "phases overlap"),
+    ("a plan that says it was not verified", "direct", set_(verified=False), "verified"),
+    ("a pool in a phase alone", "direct", phase(0, pools={"ghost": {"reasoning": 1.0}}), "pools: ghost"),
+    ("a handoff in a phase alone", "direct", phase(0, handoffs={"ghost": 1.0}), "a phase names one"),
+    ("less than nothing", "direct", more_through(0, -1.0), "a rate that is no rate"),
+    ("a bound without a gap", "direct", objective(gap=None), "stands without a bound, or a bound without it"),
 ]
 
 
@@ -212,6 +225,8 @@ OTHER = [
     ("another price", "direct", "hardware.groups.h20.price=2/h", "cost.per_hour"),
     ("another scheme", "direct", "schemes.allow=[replicas]", "schemes: pd-direct"),
     ("another objective", "direct", "objective=throughput", "objective"),
+    ("a group that may not serve it", "direct", "workloads.reasoning.deny=[a100]", "may not use a100"),
+    ("places that are not connected", "direct", "hardware.links.rdma.connects=[a100]", "not connected"),
 ]
 
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from ortools.math_opt.python import mathopt
 
 from solver.backend import Limits, Outcome, Session, Stop, gap
 from solver.milp.model import Model, at_least, at_most
@@ -84,3 +85,18 @@ def test_parts_never_outlast_the_whole() -> None:
 def test_gap_is_unknown_without_a_bound() -> None:
     assert gap(1.0, None) == math.inf
     assert gap(2.0, 1.5) == 0.25
+
+
+def test_a_linear_program_that_was_cut_short_bounds_nothing() -> None:
+    model = Model()
+    model.column(upper=4.0)
+    session = Session(model)
+    session._model.objective.set_linear_coefficient(session._variables[0], 1.0)
+    session._model.objective.is_maximize = True
+    result = mathopt.solve(session._model, mathopt.SolverType.GLOP)
+    proven = session._outcome(result)
+    assert (proven.status, proven.value, proven.bound, proven.gap) == ("optimal", 4.0, 4.0, 0.0)
+    result.termination.reason = mathopt.TerminationReason.FEASIBLE
+    short = session._outcome(result)
+    assert (short.status, short.value, short.bound) == ("feasible", 4.0, None)
+    assert short.gap == math.inf

@@ -1,5 +1,7 @@
 """The graph: which path a handoff takes, what it charges, how long it lasts."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -162,3 +164,14 @@ def test_places_without_a_path_leave_separation_out_with_its_reason() -> None:
 def test_link_efficiency_counts() -> None:
     instance = with_links({"l": link("a100", "h20", bandwidth="2.415919104 GB/s", link_efficiency=0.5)})
     assert best(instance, "pd-direct") == pytest.approx(1.0)
+
+
+def test_a_topology_is_gone_when_nobody_holds_it() -> None:
+    topology = Topology(with_links({"rdma": link("a100", "h20")}).hardware)
+    path = topology.path("a100", "h20", V)
+    assert path is not None
+    assert topology.path("a100", "h20", V) == path
+    held = weakref.ref(topology)
+    del topology
+    gc.collect()
+    assert held() is None
