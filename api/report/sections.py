@@ -1,0 +1,124 @@
+"""The parts of the report about what runs, what is full, and what crosses the links."""
+
+from api import answer, words
+from api.report.figures import amounts, by_fullness, memory_of
+from api.report.markup import NOTHING, Html, details, join, table, tag
+from api.report.picture import picture
+from models.instance import Instance
+from models.plan import Plan, Pool
+from models.units import GIB
+
+LEGEND = (("prefill", "prefill"), ("decode", "decode"), ("both", "whole requests"), ("none", "no work"))
+
+
+def chart(name: str, label: str) -> Html:
+    """The place of a chart; the numbers are in the table beside it, for readers without scripts."""
+    return tag("div", id=f"figure-{name}", class_="chart", role="img", aria_label=label)
+
+
+def cluster(plan: Plan, instance: Instance) -> Html:
+    """The picture with its legend."""
+    keys = join(
+        tag("span", tag("i", class_=f"key {stage}", aria_hidden="true"), f" {text}", class_="entry")
+        for stage, text in LEGEND
+    )
+    drawn = tag("div", picture(plan, instance), class_="scroll", tabindex="0", role="region", aria_label="Cluster")
+    note = "Boxes are groups, links and stores; a dot is a joint; arrows show which way KV goes. GPUs are counted, so "
+    note += "which ones a pool takes is not said. Links show the load of their busiest channel at the stated arrivals."
+    return tag("figure", drawn, tag("figcaption", tag("p", keys), tag("p", note, class_="note")))
+
+
+def pools(plan: Plan, instance: Instance) -> Html:
+    """Pools, and where the memory of their GPUs goes."""
+    if not plan.pools:
+        return NOTHING
+    head = ["Pool", "Scheme", "Model", "GPUs", "Built as", "Batch", "Busy", "req/s at most", "Memory per GPU", ""]
+    rows = [_pool(pool, plan, instance) for pool in plan.pools]
+    parts = [table("Pools: identical units of a stage", head, rows, (3, 6, 7, 8))]
+    known = [(pool.name, memory) for pool in plan.pools if (memory := memory_of(pool)) is not None]
+    if known:
+        kinds = ["weights", "kv", "buffers", "experts", "free", "capacity"]
+        listed = [(name, *(words.number(getattr(m, kind) / GIB, 4) for kind in kinds)) for name, m in known]
+        titles = ["Pool", "Weights", "KV", "Buffers", "Experts", "Free", "Capacity"]
+        shown = table("Memory of one GPU, in GiB", titles, listed, range(1, 7))
+        parts += [
+            tag("h3", "Memory of one GPU"),
+            chart("memory", "Memory of one GPU by pool"),
+            details("As a table", shown),
+        ]
+    return join(parts)
+
+
+def _pool(pool: Pool, plan: Plan, instance: Instance) -> list[str]:
+    memory = memory_of(pool)
+    used = "-" if memory is None else words.gibibytes(memory.capacity - memory.free)
+    return [
+        pool.name,
+        pool.scheme,
+        pool.model,
+        f"{pool.cards:,} x {instance.hardware.groups[pool.group].accelerator.name}",
+        f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp})",
+        _batches(pool),
+        words.percent(pool.utilisation),
+        words.rate(pool.capacity),
+        used if memory is None else f"{used} of {words.gibibytes(memory.capacity)}",
+        tag("strong", "binds", class_="binds") if answer.binding(pool, plan) else "",
+    ]
+
+
+def _batches(pool: Pool) -> str:
+    if len(set(pool.batches.values())) > 1:
+        return ", ".join(f"{workload} {batch}" for workload, batch in pool.batches.items())
+    return "-" if pool.batch is None else f"{pool.batch:,}"
+
+
+def fullness(plan: Plan, _: Instance) -> Html:
+    """Every resource: how much of it is used, and which bind."""
+    if not plan.resources:
+        return NOTHING
+    rows = [
+        [
+            row.name,
+            *amounts(row),
+            words.percent(row.utilisation),
+            tag("strong", "binds", class_="binds") if row.binding else "",
+        ]
+        for row in by_fullness(plan)
+    ]
+    note = "Used at the stated arrivals. What binds is full when the plan gives its most: more of it would allow more."
+    shown = table("Every resource", ["Resource", "Now", "Of", "Used", ""], rows, (1, 2, 3))
+    return join([tag("p", note, class_="note"), chart("utilisation", "Use of every resource, in per cent"), shown])
+
+
+def crossing(plan: Plan, _: Instance) -> Html:
+    """Handoffs of KV, and the load of the links."""
+    handoffs = [
+        [
+            row.name,
+            row.scheme,
+            ", ".join(row.links) or "none",
+            row.store or "-",
+            words.gibibytes(row.bytes_per_request),
+            words.seconds(row.seconds),
+            words.rate(row.rate.at_load),
+            words.rate(row.rate.at_capacity),
+        ]
+        for row in plan.handoffs
+    ]
+    head = ["Handoff", "Scheme", "Links", "Store", "A request", "Takes", "req/s now", "req/s at most"]
+    traffic = [
+        [
+            row.link,
+            words.gigabytes_per_second(row.bytes_per_s),
+            words.gigabytes_per_second(row.capacity),
+            words.percent(row.utilisation),
+        ]
+        for row in plan.traffic
+    ]
+    titles = ["Channel", "GB/s now", "GB/s at most", "Used"]
+    return join(
+        [
+            table("KV handed from one group to another; a pooled handoff crosses twice", head, handoffs, (4, 5, 6, 7)),
+            table("What crosses each channel at the stated arrivals", titles, traffic, (1, 2, 3)),
+        ]
+    )
