@@ -23,7 +23,7 @@ def curve(plan: Plan, instance: Instance) -> list[tuple[float, float]]:
         served = sum(sum(rates.values()) for name, rates in phase.pools.items() if name not in decodes)
         waiting += (instance.rate - served) * (phase.end_s - phase.start_s)
         at = phase.end_s
-        points.append((at, max(0.0, waiting)))
+        points.append((at, waiting if waiting > 1e-6 else 0.0))  # what is left by rounding is nothing
     return points
 
 

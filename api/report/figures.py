@@ -60,7 +60,7 @@ def _memory(plan: Plan) -> Figure | None:
         if any(values) or part == "free":
             label = "KV" if part == "kv" else part
             hover = [
-                f"{_text(name)}<br>{label}: {value / GIB:,.4g} GiB of {memory.capacity / GIB:,.4g} GiB"
+                f"{_text(name)}<br>{label}: {value / GIB:,.4g} GiB ({_exact(value)} B) of {memory.capacity / GIB:,.4g} GiB"
                 for (name, memory), value in zip(known, values, strict=True)
             ]
             data.append(_bars(names, [value / GIB for value in values], colour, hover, name=label))
@@ -77,14 +77,14 @@ def _utilisation(plan: Plan) -> Figure | None:
     names = [row.name for row in rows]
     shares = [100.0 * row.utilisation for row in rows]
     hover = [
-        f"{_text(row.name)}<br>{_text(' of '.join(amounts(row)))}: {share:.4g} %"
+        f"{_text(row.name)}<br>{_exact(row.demand)} of {_exact(row.capacity)} {row.unit}<br>{_exact(share)} %"
         + ("<br>binds: full when the plan gives its most" if row.binding else "")
         for row, share in zip(rows, shares, strict=True)
     ]
     label = [f"{share:.1f} %" + ("  binds" if row.binding else "") for row, share in zip(rows, shares, strict=True)]
     colours = [RED if row.binding else BLUE for row in rows]
     layout = _layout(names, "% used at the stated arrivals")
-    layout["xaxis"].update(range=[0, max(100.0, *shares) * 1.28], tickvals=[0, 25, 50, 75, 100])
+    layout["xaxis"].update(range=[0, max(100.0, *shares) * 1.36], tickvals=[0, 25, 50, 75, 100])
     layout["shapes"] = [_line(100.0, GREY)]
     return {"data": [_bars(names, shares, colours, hover, text=label)], "layout": layout}
 
@@ -108,7 +108,8 @@ def _backlog(plan: Plan, instance: Instance) -> Figure | None:
         "marker": {"color": BLUE, "size": 7},
         "hoverinfo": "text",
         "hovertext": [
-            f"second {time:,.4g}<br>{height:,.4g} requests wait" for time, height in zip(times, waiting, strict=True)
+            f"second {_exact(time)}<br>{_exact(height)} requests wait"
+            for time, height in zip(times, waiting, strict=True)
         ],
     }
     layout = _plain()
@@ -149,7 +150,7 @@ def _schemes(plan: Plan, instance: Instance) -> Figure | None:
         colour = PALE if row.excluded else GREEN if row.reason is None else GREY
         rows.append((name, row.throughput or 0.0, colour, answer.because(row, plan)))
     names, rates = [name for name, *_ in rows], [rate for _, rate, *_ in rows]
-    hover = [f"{_text(name)}: {rate:,.6g} requests/s<br>{_text(text)}" for name, rate, _, text in rows]
+    hover = [f"{_text(name)}: {_exact(rate)} requests/s<br>{_text(text)}" for name, rate, _, text in rows]
     label = [words.rate(rate or None) for rate in rates]
     layout = _layout(names, "requests/s at most")
     layout["xaxis"]["range"] = [0, max(*rates, instance.rate) * 1.2]
@@ -199,6 +200,10 @@ def _line(at: float, colour: str) -> dict[str, Any]:
     """A dashed line over the whole height of the chart."""
     line = {"color": colour, "width": 1.5, "dash": "dash"}
     return {"type": "line", "x0": at, "x1": at, "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "line": line}
+
+
+def _exact(value: float) -> str:
+    return f"{value:,.10g}"
 
 
 def _text(text: str) -> str:

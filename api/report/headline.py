@@ -34,7 +34,7 @@ def headline(plan: Plan, instance: Instance) -> Html:
 
 
 def _answer(plan: Plan, instance: Instance) -> Iterator[Html]:
-    yield tag("p", " ".join(answer.runs(plan, instance)), class_="answer")
+    yield from (tag("p", sentence, class_="answer") for sentence in answer.runs(plan, instance))
     price = answer.price(plan, instance)
     yield tag("p", answer.served(plan, instance), f" {price}" if price is not None else "")
     yield tag("div", *(_tile(*numbers) for numbers in _numbers(plan, instance)), class_="tiles")
@@ -53,7 +53,8 @@ def _numbers(plan: Plan, instance: Instance) -> Iterator[tuple[str, str, str]]:
         until = "no deadline" if deadline is None else f"deadline: second {deadline:.4g}"
         yield "startup backlog gone", answer.gone(plan.drain.drained_s), until
     used, there = sum(pool.cards for pool in plan.pools), answer.cards(instance)
-    yield "GPUs at work", f"{used:,} of {there:,}", f"paid: {'all' if instance.billing.pay == 'reserved' else 'these'}"
+    paid = "all are paid" if instance.billing.pay == "reserved" else "only these are paid"
+    yield "GPUs at work", f"{used:,} of {there:,}", paid
     first = [w.ttft_s.at_load for w in plan.workloads.values() if w.ttft_s.at_load is not None]
     token = [w.tpot_s.at_load for w in plan.workloads.values() if w.tpot_s.at_load is not None]
     if first:

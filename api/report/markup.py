@@ -8,6 +8,9 @@ from typing import Any
 MOST_ROWS = 400
 """Rows of a table; the plan as JSON has them all."""
 
+WHOLE = 30
+"""Characters of a cell that stay on one line; longer text gets a wide cell."""
+
 
 class Html(str):
     """Text that is HTML already; only this module and constants make it."""
@@ -50,8 +53,8 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], numb
     right = frozenset(numbers)
 
     def cell(index: int, text: str) -> Html:
-        kind = {"class_": "number"} if index in right else {}
-        return tag("td", text, **kind) if index else tag("th", text, scope="row")
+        kind = {"class_": "number"} if index in right else {"class_": "whole" if len(text) <= WHOLE else "text"}
+        return tag("td", text, **kind) if index else tag("th", text, scope="row", **kind)
 
     titles = join(
         tag("th", title, scope="col", **({"class_": "number"} if index in right else {}))

@@ -13,7 +13,7 @@ from models.errors import shown
 from models.instance import Instance
 from models.plan import Plan, Pool, Traffic
 
-BOX, LEFT, STEP = 470.0, 8.0, 34.0
+BOX, LEFT, STEP = 404.0, 8.0, 34.0
 """Width of a box and its place; distance between the lines of two links."""
 SQUARE, MOST_SQUARES = 17.0, 64
 """Size of a GPU with its gap, and how many are drawn one by one."""
@@ -49,7 +49,15 @@ def picture(plan: Plan, instance: Instance) -> Html:
     words_of = tag("title", "The cluster"), tag("desc", _described(plan, instance))
     drawn = [*_wires(places, plan, instance), *(_box(place) for place in places)]
     view = f"0 0 {width:.0f} {y:.0f}"
-    return tag("svg", *words_of, *drawn, viewBox=view, role="img", class_="cluster", style=f"max-width:{width:.0f}px")
+    return tag(
+        "svg",
+        *words_of,
+        *drawn,
+        viewBox=view,
+        role="img",
+        class_="cluster",
+        style=f"max-width:{1.25 * width:.0f}px;min-width:{0.72 * width:.0f}px",
+    )
 
 
 def _described(plan: Plan, instance: Instance) -> str:
@@ -64,8 +72,13 @@ def _described(plan: Plan, instance: Instance) -> str:
 def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
     for name, group in instance.hardware.groups.items():
         pools = [pool for pool in plan.pools if pool.group == name]
+        if not pools and plan.pools:
+            text = f"{group.cards:,} x {_short(group.accelerator.name, 24)}, no work"
+            inside = [_word(14, 21, _short(name, 18), "name"), _word(BOX - 14, 21, text, "end small")]
+            yield Place(name, inside, 32.0, "unused", _joined(name, instance))
+            continue
         servers = f"{words.plural(group.servers, 'server')} x {group.per_server} {group.accelerator.name}"
-        inside = [_word(14, 24, _short(name, 24), "name"), _word(BOX - 14, 24, _short(servers, 42), "end small")]
+        inside = [_word(14, 24, _short(name, 18), "name"), _word(BOX - 14, 24, _short(servers, 38), "end small")]
         y = 36.0
         if group.cards <= MOST_SQUARES:
             squares, height = _squares(pools, group.servers, group.per_server, y)
@@ -76,7 +89,7 @@ def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
         for pool in pools:
             inside += [
                 _swatch(pool.stage, y),
-                _word(32, y, _short(pool.name, 27)),
+                _word(32, y, _short(pool.name, 23)),
                 _word(BOX - 14, y, _does(pool), "end"),
             ]
             y += 20.0
@@ -89,7 +102,7 @@ def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
 
 def _does(pool: Pool) -> str:
     rate = words.rate(pool.capacity)
-    return f"{words.plural(pool.cards, 'GPU')}, {words.percent(pool.utilisation)} busy, up to {rate} req/s"
+    return f"{words.plural(pool.cards, 'GPU')}, {100.0 * pool.utilisation:.0f} % of {rate} req/s"
 
 
 def _squares(pools: list[Pool], servers: int, per_server: int, top: float) -> tuple[list[Html], float]:
@@ -124,7 +137,7 @@ def _links(plan: Plan, instance: Instance) -> Iterator[Place]:
         ports = "" if link.ports == 1 else f"{link.ports} x "
         per = " for each server" if link.per == "server" else ""
         what = f"{ports}{words.gigabytes_per_second(link.port_bandwidth)} GB/s{per}, {link.duplex}"
-        inside = [_word(14, 20, f"link {_short(name, 24)}", "name"), _word(BOX - 14, 20, what, "end small")]
+        inside = [_word(14, 20, f"link {_short(name, 17)}", "name"), _word(BOX - 14, 20, what, "end small")]
         inside.append(_rect(14.0, 30.0, BOX - 28.0, 6.0, "gpu none"))
         busiest = max(_crossing(plan, name), key=lambda row: row.utilisation, default=None)
         text = "nothing crosses it"
@@ -134,7 +147,7 @@ def _links(plan: Plan, instance: Instance) -> Iterator[Place]:
             )
             amount = f"{words.gigabytes_per_second(busiest.bytes_per_s)} of "
             amount += f"{words.gigabytes_per_second(busiest.capacity)} GB/s used, {words.percent(busiest.utilisation)}"
-            text = amount if busiest.link == name else f"busiest {_short(busiest.link, 28)}: {amount}"
+            text = amount if busiest.link == name else f"busiest {_short(busiest.link, 24)}: {amount}"
         inside.append(_word(14, 53, text, "small"))
         others = [other for other in instance.hardware.links if other != name and _meet(name, other, instance)]
         yield Place(name, inside, 62.0, "link", [name, *others])
@@ -144,7 +157,7 @@ def _stores(plan: Plan, instance: Instance) -> Iterator[Place]:
     for name, store in instance.hardware.stores.items():
         held = next((row.demand for row in plan.resources if row.name == f"store[{name}]"), 0.0)
         text = f"{words.gibibytes(held) if held else 'nothing'} held of {words.gibibytes(store.capacity)}"
-        inside = [_word(14, 22, f"store {_short(name, 24)}", "name"), _word(BOX - 14, 22, text, "end small")]
+        inside = [_word(14, 22, f"store {_short(name, 17)}", "name"), _word(BOX - 14, 22, text, "end small")]
         yield Place(name, inside, 34.0, "store", [store.on])
 
 

@@ -2,13 +2,15 @@
 
 from api import answer, words
 from api.report.figures import amounts, by_fullness, memory_of
-from api.report.markup import NOTHING, Html, details, join, table, tag
+from api.report.markup import NOTHING, Html, bullets, details, join, table, tag
 from api.report.picture import picture
 from models.instance import Instance
 from models.plan import Plan, Pool
 from models.units import GIB
 
 LEGEND = (("prefill", "prefill"), ("decode", "decode"), ("both", "whole requests"), ("none", "no work"))
+MOST_HANDOFFS = 6
+"""Handoffs named beside the picture."""
 
 
 def chart(name: str, label: str) -> Html:
@@ -17,24 +19,45 @@ def chart(name: str, label: str) -> Html:
 
 
 def cluster(plan: Plan, instance: Instance) -> Html:
-    """The picture with its legend."""
-    keys = join(
-        tag("span", tag("i", class_=f"key {stage}", aria_hidden="true"), f" {text}", class_="entry")
+    """The picture with its legend, and what crosses its links."""
+    keys = [
+        tag("p", tag("i", class_=f"key {stage}", aria_hidden="true"), f" {text}", class_="entry")
         for stage, text in LEGEND
-    )
+    ]
     drawn = tag("div", picture(plan, instance), class_="scroll", tabindex="0", role="region", aria_label="Cluster")
-    note = "Boxes are groups, links and stores; a dot is a joint; arrows show which way KV goes. GPUs are counted, so "
-    note += "which ones a pool takes is not said. Links show the load of their busiest channel at the stated arrivals."
-    return tag("figure", drawn, tag("figcaption", tag("p", keys), tag("p", note, class_="note")))
+    note = (
+        "Boxes are groups, links and stores; a dot is a joint; arrows show which way KV goes. GPUs are counted: which "
+    )
+    note += "ones a pool takes is not said. A link shows the load of its busiest channel at the stated arrivals."
+    moved = [
+        f"{row.name}: {words.gibibytes(row.bytes_per_request)} a request in {words.seconds(row.seconds)}, "
+        f"{words.rate(row.rate.at_load)} req/s"
+        for row in plan.handoffs[:MOST_HANDOFFS]
+    ]
+    more = len(plan.handoffs) - len(moved)
+    moved += [f"and {more:,} more below"] if more else []
+    crosses = [tag("p", tag("strong", "KV on its way")), bullets(moved)] if moved else []
+    return tag("figure", drawn, tag("figcaption", *keys, *crosses, tag("p", note, class_="note")), class_="beside")
 
 
 def pools(plan: Plan, instance: Instance) -> Html:
     """Pools, and where the memory of their GPUs goes."""
     if not plan.pools:
         return NOTHING
-    head = ["Pool", "Scheme", "Model", "GPUs", "Built as", "Batch", "Busy", "req/s at most", "Memory per GPU", ""]
+    head = [
+        "Pool",
+        "Scheme",
+        "Model",
+        "GPUs",
+        "Built as",
+        "Batch",
+        "Busy",
+        "req/s at most",
+        "Memory per GPU",
+        "At its most",
+    ]
     rows = [_pool(pool, plan, instance) for pool in plan.pools]
-    parts = [table("Pools: identical units of a stage", head, rows, (3, 6, 7, 8))]
+    parts = [table("Pools: identical units of a stage", head, rows, (6, 7))]
     known = [(pool.name, memory) for pool in plan.pools if (memory := memory_of(pool)) is not None]
     if known:
         kinds = ["weights", "kv", "buffers", "experts", "free", "capacity"]
@@ -86,7 +109,7 @@ def fullness(plan: Plan, _: Instance) -> Html:
         for row in by_fullness(plan)
     ]
     note = "Used at the stated arrivals. What binds is full when the plan gives its most: more of it would allow more."
-    shown = table("Every resource", ["Resource", "Now", "Of", "Used", ""], rows, (1, 2, 3))
+    shown = table("Every resource", ["Resource", "Now", "Of", "Used", "At its most"], rows, (1, 2, 3))
     return join([tag("p", note, class_="note"), chart("utilisation", "Use of every resource, in per cent"), shown])
 
 
