@@ -60,7 +60,7 @@ def _memory(plan: Plan) -> Figure | None:
         if any(values) or part == "free":
             label = "KV" if part == "kv" else part
             hover = [
-                f"{_text(name)}<br>{label}: {value / GIB:,.4g} GiB ({_exact(value)} B) of {memory.capacity / GIB:,.4g} GiB"
+                f"{_text(name)}<br>{label}: {value / GIB:,.4g} of {memory.capacity / GIB:,.4g} GiB<br>{_exact(value)} B"
                 for (name, memory), value in zip(known, values, strict=True)
             ]
             data.append(_bars(names, [value / GIB for value in values], colour, hover, name=label))
@@ -81,10 +81,10 @@ def _utilisation(plan: Plan) -> Figure | None:
         + ("<br>binds: full when the plan gives its most" if row.binding else "")
         for row, share in zip(rows, shares, strict=True)
     ]
-    label = [f"{share:.1f} %" + ("  binds" if row.binding else "") for row, share in zip(rows, shares, strict=True)]
+    label = [f"{share:.1f} %" + (" binds" if row.binding else "") for row, share in zip(rows, shares, strict=True)]
     colours = [RED if row.binding else BLUE for row in rows]
     layout = _layout(names, "% used at the stated arrivals")
-    layout["xaxis"].update(range=[0, max(100.0, *shares) * 1.36], tickvals=[0, 25, 50, 75, 100])
+    layout["xaxis"].update(range=[0, max(100.0, *shares) * 1.45], tickvals=[0, 25, 50, 75, 100])
     layout["shapes"] = [_line(100.0, GREY)]
     return {"data": [_bars(names, shares, colours, hover, text=label)], "layout": layout}
 

@@ -9,6 +9,7 @@ from models.plan import Plan, Pool
 from models.units import GIB
 
 LEGEND = (("prefill", "prefill"), ("decode", "decode"), ("both", "whole requests"), ("none", "no work"))
+BINDS = tag("strong", "binds", class_="binds")
 MOST_HANDOFFS = 6
 """Handoffs named beside the picture."""
 
@@ -44,20 +45,10 @@ def pools(plan: Plan, instance: Instance) -> Html:
     """Pools, and where the memory of their GPUs goes."""
     if not plan.pools:
         return NOTHING
-    head = [
-        "Pool",
-        "Scheme",
-        "Model",
-        "GPUs",
-        "Built as",
-        "Batch",
-        "Busy",
-        "req/s at most",
-        "Memory per GPU",
-        "At its most",
-    ]
+    head = ["Pool", "GPUs", "Busy", "req/s at most", "At its most", "Memory per GPU", "Batch", "Built as"]
+    head += ["Scheme", "Model"]
     rows = [_pool(pool, plan, instance) for pool in plan.pools]
-    parts = [table("Pools: identical units of a stage", head, rows, (6, 7))]
+    parts = [table("Pools: identical units of a stage", head, rows, (2, 3))]
     known = [(pool.name, memory) for pool in plan.pools if (memory := memory_of(pool)) is not None]
     if known:
         kinds = ["weights", "kv", "buffers", "experts", "free", "capacity"]
@@ -74,18 +65,20 @@ def pools(plan: Plan, instance: Instance) -> Html:
 
 def _pool(pool: Pool, plan: Plan, instance: Instance) -> list[str]:
     memory = memory_of(pool)
-    used = "-" if memory is None else words.gibibytes(memory.capacity - memory.free)
+    used = "-"
+    if memory is not None:
+        used = f"{(memory.capacity - memory.free) / GIB:.1f} of {memory.capacity / GIB:.1f} GiB"
     return [
         pool.name,
-        pool.scheme,
-        pool.model,
         f"{pool.cards:,} x {instance.hardware.groups[pool.group].accelerator.name}",
-        f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp})",
-        _batches(pool),
         words.percent(pool.utilisation),
         words.rate(pool.capacity),
-        used if memory is None else f"{used} of {words.gibibytes(memory.capacity)}",
-        tag("strong", "binds", class_="binds") if answer.binding(pool, plan) else "",
+        BINDS if answer.binding(pool, plan) else "",
+        used,
+        _batches(pool),
+        f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp})",
+        pool.scheme,
+        pool.model,
     ]
 
 
@@ -100,12 +93,7 @@ def fullness(plan: Plan, _: Instance) -> Html:
     if not plan.resources:
         return NOTHING
     rows = [
-        [
-            row.name,
-            *amounts(row),
-            words.percent(row.utilisation),
-            tag("strong", "binds", class_="binds") if row.binding else "",
-        ]
+        [row.name, *amounts(row), words.percent(row.utilisation), BINDS if row.binding else ""]
         for row in by_fullness(plan)
     ]
     note = "Used at the stated arrivals. What binds is full when the plan gives its most: more of it would allow more."
