@@ -84,7 +84,7 @@ def _utilisation(plan: Plan) -> Figure | None:
     label = [f"{share:.1f} %" + (" binds" if row.binding else "") for row, share in zip(rows, shares, strict=True)]
     colours = [RED if row.binding else BLUE for row in rows]
     layout = _layout(names, "% used at the stated arrivals")
-    layout["xaxis"].update(range=[0, max(100.0, *shares) * 1.45], tickvals=[0, 25, 50, 75, 100])
+    layout["xaxis"].update(range=[0, max(100.0, *shares) * 1.55], tickvals=[0, 25, 50, 75, 100])
     layout["shapes"] = [_line(100.0, GREY)]
     return {"data": [_bars(names, shares, colours, hover, text=label)], "layout": layout}
 
@@ -116,14 +116,14 @@ def _backlog(plan: Plan, instance: Instance) -> Figure | None:
     layout["height"] = 300
     layout["xaxis"].update(title={"text": "seconds from the start of startup"}, range=[0, last * 1.06])
     layout["yaxis"].update(title={"text": "requests waiting"}, range=[0, max(waiting) * 1.22], automargin=True)
-    layout["shapes"], layout["annotations"] = _moments(drain)
+    layout["shapes"], layout["annotations"] = _moments(drain, last)
     return {"data": [area], "layout": layout}
 
 
-def _moments(drain: Drain) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Lines for what happens when, each with its words; ready and gone at the top and lower, so that both are read."""
-    moments = [(drain.ready_s, "all ready", GREY, 1.0), (drain.drained_s, "gone", GREEN, 0.86)]
-    moments.append((drain.deadline_s, "deadline", RED, 1.0))
+def _moments(drain: Drain, last: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Lines for what happens when, each with its words at a height of its own, towards the middle of the chart."""
+    moments = [(drain.ready_s, "all ready", GREY, 1.0), (drain.drained_s, "gone", GREEN, 0.84)]
+    moments.append((drain.deadline_s, "deadline", RED, 0.92))
     known = [(time, text, colour, height) for time, text, colour, height in moments if time is not None]
     lines = [_line(time, colour) for time, _, colour, _ in known]
     notes = [
@@ -133,8 +133,8 @@ def _moments(drain: Drain) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             "yref": "paper",
             "text": f"{text} {time:.4g} s",
             "showarrow": False,
-            "xanchor": "right" if text == "deadline" else "left",
-            "xshift": -4 if text == "deadline" else 4,
+            "xanchor": "right" if time > 0.6 * last else "left",
+            "xshift": -4 if time > 0.6 * last else 4,
         }
         for time, text, _, height in known
     ]

@@ -53,8 +53,9 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], numb
     right = frozenset(numbers)
 
     def cell(index: int, text: str) -> Html:
-        kind = {"class_": "number"} if index in right else {"class_": "whole" if len(text) <= WHOLE else "text"}
-        return tag("td", text, **kind) if index else tag("th", text, scope="row", **kind)
+        whole = isinstance(text, Html) or len(text) <= WHOLE
+        kind = "number" if index in right else "whole" if whole else "text"
+        return tag("td", text, class_=kind) if index else tag("th", text, scope="row", class_=kind)
 
     titles = join(
         tag("th", title, scope="col", **({"class_": "number"} if index in right else {}))
