@@ -18,8 +18,8 @@ Figure = dict[str, Any]
 BLUE, AMBER, GREEN, PURPLE, RED = "#3b82d0", "#d98a1f", "#2f9e7a", "#8a63c9", "#d9465c"
 GREY, PALE = "#8793a3", "rgba(135,147,163,0.3)"
 MEMORY = (("weights", PURPLE), ("kv", AMBER), ("buffers", GREEN), ("experts", BLUE), ("free", PALE))
-MOST_BARS = 60
-"""Bars of a chart; the table beside it has every row."""
+MOST_BARS, FEW = 60, 24
+"""Bars of a chart, and as many as are shown even when they are empty; the table beside it has every row."""
 
 
 def figures(plan: Plan, instance: Instance) -> dict[str, Figure]:
@@ -41,6 +41,12 @@ def memory_of(pool: Pool) -> Memory | None:
 def by_fullness(plan: Plan) -> list[Resource]:
     """Resources, those that bind first, then the fullest."""
     return sorted(plan.resources, key=lambda row: (not row.binding, -row.utilisation))
+
+
+def charted(plan: Plan) -> list[Resource]:
+    """Resources that the chart has room for: all of a few, of many those in use."""
+    rows = by_fullness(plan)
+    return [row for row in rows if len(rows) <= FEW or row.demand > 0][:MOST_BARS]
 
 
 def amounts(row: Resource) -> tuple[str, str]:
@@ -71,7 +77,7 @@ def _memory(plan: Plan) -> Figure | None:
 
 
 def _utilisation(plan: Plan) -> Figure | None:
-    rows = by_fullness(plan)[:MOST_BARS]
+    rows = charted(plan)
     if not rows:
         return None
     names = [row.name for row in rows]
@@ -133,8 +139,8 @@ def _moments(drain: Drain, last: float) -> tuple[list[dict[str, Any]], list[dict
             "yref": "paper",
             "text": f"{text} {time:.4g} s",
             "showarrow": False,
-            "xanchor": "right" if time > 0.6 * last else "left",
-            "xshift": -4 if time > 0.6 * last else 4,
+            "xanchor": "right" if time > 0.8 * last else "left",
+            "xshift": -4 if time > 0.8 * last else 4,
         }
         for time, text, _, height in known
     ]
@@ -172,9 +178,9 @@ def _layout(names: list[str], unit: str) -> Figure:
     """Of horizontal bars, the first at the top. Names are categories whatever they look like, and may be long."""
     layout = _plain()
     layout["height"] = 70 + 30 * len(names)
-    layout["xaxis"].update(title={"text": unit}, rangemode="tozero")
+    layout["xaxis"].update(title={"text": unit}, rangemode="tozero", tickangle=0)
     layout["yaxis"].update(type="category", autorange="reversed", tickvals=names, automargin=True, showgrid=False)
-    layout["yaxis"]["ticktext"] = [_text(shown(name, 34)) for name in names]
+    layout["yaxis"]["ticktext"] = [_text(shown(name, 44)).replace(",", ",<br>") for name in names]
     return layout
 
 

@@ -7,6 +7,7 @@
   Object.keys(figures).forEach(function (name) {
     var place = document.getElementById("figure-" + name);
     if (place) {
+      if (place.clientWidth < 420) { figures[name].layout.font.size = 10; }
       Plotly.newPlot(place, figures[name].data, figures[name].layout, config);
       drawn.push(place);
     }

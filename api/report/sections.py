@@ -1,7 +1,7 @@
 """The parts of the report about what runs, what is full, and what crosses the links."""
 
 from api import answer, words
-from api.report.figures import MOST_BARS, amounts, by_fullness, memory_of
+from api.report.figures import MOST_BARS, amounts, by_fullness, charted, memory_of
 from api.report.markup import NOTHING, Html, bullets, details, join, table, tag
 from api.report.picture import picture
 from models.instance import Instance
@@ -14,11 +14,11 @@ MOST_HANDOFFS = 6
 """Handoffs named beside the picture."""
 
 
-def chart(name: str, label: str, rows: int = 0) -> Html:
-    """The place of a chart of so many rows; the table beside it has all of them, and is there without scripts too."""
+def chart(name: str, label: str, left_out: int = 0) -> Html:
+    """The place of a chart; the table beside it has what the chart leaves out, and is there without scripts too."""
     drawn = tag("div", id=f"figure-{name}", class_="chart", role="img", aria_label=label)
-    note = f"The chart has the first {MOST_BARS} of {rows:,}; the table has more."
-    return join([drawn, tag("p", note, class_="note") if rows > MOST_BARS else NOTHING])
+    note = f"The chart leaves out the {left_out:,} least used; the table has them."
+    return join([drawn, tag("p", note, class_="note") if left_out > 0 else NOTHING])
 
 
 def cluster(plan: Plan, instance: Instance) -> Html:
@@ -59,7 +59,7 @@ def pools(plan: Plan, instance: Instance) -> Html:
         shown = table("Memory of one GPU, in GiB", titles, listed, range(1, 7))
         parts += [
             tag("h3", "Memory of one GPU"),
-            chart("memory", "Memory of one GPU by pool", len(known)),
+            chart("memory", "Memory of one GPU by pool", len(known) - MOST_BARS),
             details("As a table", shown),
         ]
     return join(parts)
@@ -101,7 +101,11 @@ def fullness(plan: Plan, _: Instance) -> Html:
     note = "Used at the stated arrivals. What binds is full when the plan gives its most: more of it would allow more."
     shown = table("Every resource", ["Resource", "Now", "Of", "Used", "At its most"], rows, (1, 2, 3))
     return join(
-        [tag("p", note, class_="note"), chart("utilisation", "Use of every resource, in per cent", len(rows)), shown]
+        [
+            tag("p", note, class_="note"),
+            chart("utilisation", "Use of every resource, in per cent", len(rows) - len(charted(plan))),
+            shown,
+        ]
     )
 
 
