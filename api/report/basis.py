@@ -2,13 +2,13 @@
 
 from api import answer, words
 from api.glossary import TERMS
-from api.report.markup import Html, details, join, table, tag
+from api.report.markup import Html, details, escape, join, table, tag
 from models import files
 from models.instance import Instance
 from models.plan import Plan
 
-MOST_CHARACTERS = 250_000
-"""Of the instance that the report repeats; the plan as JSON has all of it."""
+MOST_CHARACTERS = 200_000
+"""Of the instance that the report repeats, as HTML; the plan as JSON has all of it."""
 
 
 def proof(plan: Plan, _: Instance) -> Html:
@@ -43,8 +43,10 @@ def vocabulary(_: Plan, __: Instance) -> Html:
 
 def document(plan: Plan, _: Instance) -> Html:
     """The resolved instance, which can be solved again as it stands."""
-    text = files.dump(plan.instance_document)
-    cut = len(text) - MOST_CHARACTERS
-    note = f"\n# {cut:,} more characters are in the plan as JSON, under instance_document" if cut > 0 else ""
-    shown = tag("pre", tag("code", text[:MOST_CHARACTERS] + note), tabindex="0")
+    text, most = files.dump(plan.instance_document), MOST_CHARACTERS
+    while len(inside := escape(text[:most], most)) > MOST_CHARACTERS:  # what is escaped grows
+        most = most * 3 // 4
+    left = len(text) - most
+    note = f"\n# {left:,} more characters are in the plan as JSON, under instance_document" if left > 0 else ""
+    shown = tag("pre", tag("code", inside, note), tabindex="0")
     return details("The instance as YAML: catalog entries filled in, defaults written out", shown)

@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-MOST_ROWS = 400
+MOST_ROWS = 150
 """Rows of a table; the plan as JSON has them all."""
 
+LONGEST = 2000
+"""Characters of one text; a name or a note that is longer is cut."""
 WHOLE = 30
 """Characters of a cell that stay on one line; longer text gets a wide cell."""
 
@@ -21,10 +23,12 @@ class Html(str):
 NOTHING = Html("")
 
 
-def escape(text: str) -> Html:
+def escape(text: str, most: int = LONGEST) -> Html:
     """Text as HTML. Characters that a browser would act on, or that UTF-8 has not, are written as escapes."""
     if isinstance(text, Html):
         return text
+    if len(text) > most:
+        text = text[: most - 1] + "…"
     if not text.isprintable():
         text = "".join(
             character

@@ -6,6 +6,7 @@ for links that join more than two places.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from api import words
 from api.report.markup import Html, tag
@@ -15,8 +16,10 @@ from models.plan import Plan, Pool, Traffic
 
 BOX, LEFT, STEP = 404.0, 8.0, 34.0
 """Width of a box and its place; distance between the lines of two links."""
-SQUARE, MOST_SQUARES = 17.0, 64
-"""Size of a GPU with its gap, and how many are drawn one by one."""
+SQUARE, MOST_SQUARES, ALL_SQUARES = 17.0, 64, 1024
+"""Size of a GPU with its gap, and how many are drawn one by one: in a group, and in all."""
+MOST_PLACES = 40
+"""Groups, links and stores, of each kind, that are drawn."""
 BUSY, IDLE, FULL = "busy", "idle", "full"
 
 
@@ -40,11 +43,12 @@ class Place:
 
 def picture(plan: Plan, instance: Instance) -> Html:
     """The cluster, what runs on it, and what crosses its links."""
-    places = [*_groups(plan, instance), *_links(plan, instance), *_stores(plan, instance)]
+    kinds = _groups(plan, instance), _links(plan, instance), _stores(plan, instance)
+    places = [place for kind in kinds for place in islice(kind, MOST_PLACES)]
     y = 10.0
     for place in places:
         place.y, y = y, y + place.height + 14.0
-    links = list(instance.hardware.links)
+    links = list(instance.hardware.links)[:MOST_PLACES]
     width = LEFT + BOX + (30.0 + STEP * len(links) if links else 8.0)
     words_of = tag("title", "The cluster"), tag("desc", _described(plan, instance))
     drawn = [*_wires(places, plan, instance), *(_box(place) for place in places)]
@@ -66,10 +70,11 @@ def _described(plan: Plan, instance: Instance) -> str:
     parts += [f"{pool.name}: {words.plural(pool.cards, 'GPU')}" for pool in plan.pools]
     parts += [f"link {name} joins {', '.join(link.connects)}" for name, link in instance.hardware.links.items()]
     parts += [f"{handoff.name} over {', '.join(handoff.links) or 'no link'}" for handoff in plan.handoffs]
-    return "; ".join(parts)
+    return "; ".join(parts[: 4 * MOST_PLACES])
 
 
 def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
+    few = sum(group.cards for group in instance.hardware.groups.values()) <= ALL_SQUARES
     for name, group in instance.hardware.groups.items():
         pools = [pool for pool in plan.pools if pool.group == name]
         if not pools and plan.pools:
@@ -80,7 +85,7 @@ def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
         servers = f"{words.plural(group.servers, 'server')} x {group.per_server} {group.accelerator.name}"
         inside = [_word(14, 24, _short(name, 18), "name"), _word(BOX - 14, 24, _short(servers, 38), "end small")]
         y = 36.0
-        if group.cards <= MOST_SQUARES:
+        if few and group.cards <= MOST_SQUARES:
             squares, height = _squares(pools, group.servers, group.per_server, y)
         else:
             squares, height = _share(pools, group.cards, y), 22.0
@@ -164,7 +169,7 @@ def _stores(plan: Plan, instance: Instance) -> Iterator[Place]:
 def _wires(places: list[Place], plan: Plan, instance: Instance) -> Iterator[Html]:
     """Lines of the links, and from each place to the links that it joins."""
     sends, takes = _ways(plan)
-    for index, link in enumerate(instance.hardware.links):
+    for index, link in enumerate(islice(instance.hardware.links, MOST_PLACES)):
         x = LEFT + BOX + 30.0 + STEP * index
         state = _state(plan, link)
         joints = {place.name: place.joint(link) for place in places if link in place.links}

@@ -3,7 +3,7 @@
 from api import answer, words
 from api.report.figures import MOST_BARS, amounts, by_fullness, charted, memory_of
 from api.report.markup import NOTHING, Html, bullets, details, join, table, tag
-from api.report.picture import picture
+from api.report.picture import MOST_PLACES, picture
 from models.instance import Instance
 from models.plan import Plan, Pool
 from models.units import GIB
@@ -17,7 +17,7 @@ MOST_HANDOFFS = 6
 def chart(name: str, label: str, left_out: int = 0) -> Html:
     """The place of a chart; the table beside it has what the chart leaves out, and is there without scripts too."""
     drawn = tag("div", id=f"figure-{name}", class_="chart", role="img", aria_label=label)
-    note = f"The chart leaves out the {left_out:,} least used; the table has them."
+    note = f"The chart leaves out {left_out:,} rows; the table has them."
     return join([drawn, tag("p", note, class_="note") if left_out > 0 else NOTHING])
 
 
@@ -40,6 +40,9 @@ def cluster(plan: Plan, instance: Instance) -> Html:
     more = len(plan.handoffs) - len(moved)
     moved += [f"and {more:,} more below"] if more else []
     crosses = [tag("p", tag("strong", "KV on its way")), bullets(moved)] if moved else []
+    hardware = instance.hardware
+    hidden = sum(max(0, len(kind) - MOST_PLACES) for kind in (hardware.groups, hardware.links, hardware.stores))
+    note += f" {hidden:,} groups, links or stores are not drawn." if hidden else ""
     return tag("figure", drawn, tag("figcaption", *keys, *crosses, tag("p", note, class_="note")), class_="beside")
 
 

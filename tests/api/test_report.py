@@ -13,7 +13,6 @@ import pytest
 from api.backlog import curve
 from api.cli import main
 from api.report import figures, render
-from api.report.basis import MOST_CHARACTERS
 from api.report.markup import MOST_ROWS, data, escape, table, tag
 from api.report.page import HERE, PLOTLY
 from models.instance import Instance
@@ -261,15 +260,26 @@ def test_other_instances_have_reports(name: str, tmp_path: Path) -> None:
 
 def test_a_large_instance_stays_inside_the_limit(plain: tuple[Plan, Instance]) -> None:
     plan, instance = plain
-    document = {**plan.instance_document, "more": {f"key{n}": "x" * 100 for n in range(5000)}}
-    resources = [plan.resources[0].model_copy(update={"name": f"cards[{n}]"}) for n in range(3000)]
-    pools = [plan.pools[0].model_copy(update={"name": f"prefill@{n}"}) for n in range(1000)]
-    update = {"instance_document": document, "resources": resources, "pools": pools}
-    text = render(plan.model_copy(update=update), instance)
+    many = [f"{n:04}".ljust(64, "x") for n in range(600)]
+
+    def repeated(rows: list[Any], key: str = "name") -> list[Any]:
+        return [rows[0].model_copy(update={key: name}) for name in many]
+
+    update: dict[str, Any] = {name: repeated(getattr(plan, name)) for name in ("pools", "resources", "handoffs")}
+    update |= {name: repeated(getattr(plan, name)) for name in ("marginal", "assumptions")}
+    update["traffic"] = repeated(plan.traffic, "link")
+    update["workloads"] = dict.fromkeys(many, plan.workloads["reasoning"])
+    update["instance_document"] = {**plan.instance_document, "more": dict.fromkeys(many, "<" * 4000)}
+    groups = dict.fromkeys([*instance.hardware.groups, *many], instance.hardware.groups["a100"])
+    link = instance.hardware.links["rdma"].model_copy(update={"connects": many})
+    hardware = instance.hardware.model_copy(update={"groups": groups, "links": {"rdma": link, "more": link}})
+    workloads = dict.fromkeys(many, instance.workloads["reasoning"])
+    asked = {"hardware": hardware, "workloads": workloads, "about": "long " * 100_000}
+    text = render(plan.model_copy(update=update), instance.model_copy(update=asked))
     assert len(text.encode("utf-8")) <= LIMIT
-    assert f"{3000 - MOST_ROWS:,} more rows" in text
+    assert f"{600 - MOST_ROWS:,} more rows" in text
     assert "more characters are in the plan as JSON" in text
-    assert len(text) > MOST_CHARACTERS
+    assert "groups, links or stores are not drawn" in text
 
 
 # --- hostile names ------------------------------------------------------------------------------------
