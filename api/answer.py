@@ -3,6 +3,7 @@
 from api import words
 from models.instance import Instance
 from models.plan import Plan, Pool, Row
+from models.workload import Workload
 from solver.schemes import BY_NAME
 
 NO_PLAN = "No plan keeps every limit; this is proven."
@@ -18,8 +19,46 @@ def size(instance: Instance) -> str:
 
 
 def cards(instance: Instance) -> int:
-    """GPUs of all groups."""
+    """GPUs of all groups, those that may be bought or rented apart."""
     return sum(group.cards for group in instance.hardware.groups.values())
+
+
+def there(plan: Plan, instance: Instance) -> dict[str, int]:
+    """GPUs of each group that are there, bought or rented."""
+    return {
+        name: group.cards + sum(bought.cards.get(name, 0) for bought in plan.purchases)
+        for name, group in instance.hardware.groups.items()
+    }
+
+
+def bought(plan: Plan) -> str | None:
+    """What is bought or rented besides; None when nothing is."""
+    parts = []
+    for row in plan.purchases:
+        what = f"{words.plural(row.count, 'step')} of link {row.name}" if row.kind == "link step" else ""
+        what = what or (
+            f"{row.count:,} x {row.name}" if row.kind == "bundle" else f"{row.count:,} of {row.name} rented"
+        )
+        parts.append(what + ("" if row.per_hour is None else f" ({words.price(row.per_hour)} {currency(plan)}/h)"))
+    return ", ".join(parts) or None
+
+
+def today(plan: Plan) -> list[str]:
+    """What runs today, as it stands."""
+    now = plan.current
+    if now is None:
+        return []
+    used = ", ".join(f"{count:,} {name}" for name, count in now.cards.items() if count)
+    cost = "" if now.cost_per_hour is None else f", {words.price(now.cost_per_hour)} {currency(plan)}/h"
+    lines = [f"today ({used}{cost}): {words.rate(now.throughput)} requests/s possible"]
+    lines[0] += f"; {now.reason}" if now.reason else ", every promise is kept"
+    if now.breaks_at is not None:
+        lines.append(
+            f"it breaks from {words.number(now.breaks_at, 4)} requests/s on; what binds: {', '.join(now.binds)}"
+        )
+    elif now.binds:
+        lines.append(f"what binds: {', '.join(now.binds)}")
+    return lines
 
 
 def gap(plan: Plan) -> str:
@@ -44,6 +83,10 @@ def served(plan: Plan, instance: Instance) -> str:
     if plan.drain and plan.drain.drained_s is not None:
         deadline = f" of {words.number(plan.drain.deadline_s, 4)}" if plan.drain.deadline_s is not None else ""
         needed = f"; startup backlog gone in second {plan.drain.drained_s:.0f}{deadline}"
+    taken = sum(result.served for result in plan.workloads.values())
+    if instance.drops:
+        share = words.percent(taken / instance.rate)
+        return f"{words.rate(taken)} of {words.rate(instance.rate)} requests/s served ({share})."
     return f"{words.rate(instance.rate)} requests/s served of {words.rate(plan.throughput)} possible{needed}."
 
 
@@ -53,7 +96,7 @@ def price(plan: Plan, instance: Instance) -> str | None:
     if cost.per_1000_requests is None:
         return None
     used = sum(pool.cards for pool in plan.pools)
-    gpus = cards(instance)
+    gpus = sum(there(plan, instance).values())
     paid = f"all {gpus} GPUs paid" if instance.billing.pay == "reserved" else f"{used} of {gpus} GPUs paid"
     money = currency(plan)
     per = words.price(cost.per_1000_requests)
@@ -88,6 +131,18 @@ def because(row: Row, plan: Plan) -> str:
     return "ties" + (f"; moves {words.gibibytes(more)} more a request" if more > 0 else "")
 
 
+def cut(pool: Pool) -> str:
+    """How a unit is cut over its GPUs: TP4, or TP8 x PP2."""
+    tp, pp = pool.parallelism.tp, pool.parallelism.pp
+    return f"TP{tp}" + (f" x PP{pp}" if pp > 1 else "")
+
+
+def targets(workload: Workload) -> str:
+    """The targets of a workload."""
+    said = (("first", workload.targets.ttft), ("token", workload.targets.tpot))
+    return ", ".join(f"{word} {words.seconds(value)}" for word, value in said if value is not None) or "-"
+
+
 def binding(pool: Pool, plan: Plan) -> bool:
     """Whether a limit of the pool's own is full when the plan gives its most."""
     return any(row.binding and row.name.startswith(f"capacity[{pool.name},") for row in plan.resources)
@@ -106,7 +161,10 @@ def _what_runs(pools: list[Pool], instance: Instance) -> str:
 
 
 def _cards(pool: Pool, instance: Instance) -> str:
-    return f"{pool.cards:,} x {instance.hardware.groups[pool.group].accelerator.name}"
+    card = instance.hardware.groups[pool.group].accelerator.name
+    if pool.cards_per_unit == 1:
+        return f"{pool.cards:,} x {card}"
+    return f"{pool.cards:,} x {card} ({words.plural(pool.units, 'unit')} of {pool.cards_per_unit})"
 
 
 def _payload(plan: Plan) -> float:

@@ -15,9 +15,9 @@ def render(plan: Plan, instance: Instance) -> str:
     lines = list(_title(plan, instance))
     parts: tuple[Callable[[Plan, Instance], Iterator[str]], ...]
     if plan.pools:
-        parts = (_sentence, _pools, _times, backlog, _why_not, _next, _warnings, _assumed)
+        parts = (_sentence, _pools, _times, backlog, _today, _why_not, _next, _warnings, _assumed)
     else:
-        parts = (_no_plan, _why_not, _warnings, _assumed)
+        parts = (_no_plan, _today, _why_not, _warnings, _assumed)
     for part in parts:
         block = list(part(plan, instance))
         if block:
@@ -48,15 +48,16 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
     several = len(instance.models) > 1
     for pool in plan.pools:
         memory = pool.memory
-        used = (memory.capacity - memory.free) / GIB
+        held = "measured" if memory is None else f"{(memory.capacity - memory.free) / GIB:.1f}"
+        held += "" if memory is None else f" of {memory.capacity / GIB:.1f} GiB"
         binds = answer.binding(pool, plan)
         batch = f", batch {pool.batch}" if pool.batch else ""
         rows.append(
             [
                 (pool.stage if pool.stage != "both" else pool.scheme) + (f" {pool.model}" if several else ""),
                 f"{pool.cards:,} x {pool.group}",
-                f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp}){batch}",
-                f"{used:.1f} of {memory.capacity / GIB:.1f} GiB",
+                f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} ({answer.cut(pool)}){batch}",
+                held,
                 words.percent(pool.utilisation),
                 f"{words.rate(pool.capacity)} req/s" + ("  <- binds" if binds else ""),
             ]
@@ -65,6 +66,9 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
     yield from words.table(rows)
     cards = [row for row in plan.resources if row.name.startswith("cards[")]
     yield " GPUs used: " + ", ".join(f"{row.demand:,.0f} of {row.capacity:,.0f} {row.name[6:-1]}" for row in cards)
+    bought = answer.bought(plan)
+    if bought:
+        yield from words.wrap(f"bought or rented: {bought}", indent=" ")
 
 
 def _links(plan: Plan, binding: set[str]) -> Iterator[list[str]]:
@@ -82,6 +86,9 @@ def _links(plan: Plan, binding: set[str]) -> Iterator[list[str]]:
 
 def _times(plan: Plan, instance: Instance) -> Iterator[str]:
     rows = [["WORKLOAD", "req/s", "FIRST TOKEN", "at capacity", "HANDOFF", "PER TOKEN", "at capacity"]]
+    targets = any(workload.targets.ttft or workload.targets.tpot for workload in instance.workloads.values())
+    if targets:
+        rows[0].append("TARGETS")
     for name, result in plan.workloads.items():
         waits = [handoff.seconds for handoff in plan.handoffs if handoff.workload == name]
         rows.append(
@@ -93,10 +100,16 @@ def _times(plan: Plan, instance: Instance) -> Iterator[str]:
                 words.seconds(max(waits)) if waits else "-",
                 words.seconds(result.tpot_s.at_load),
                 words.seconds(result.tpot_s.at_capacity),
+                *([answer.targets(instance.workloads[name])] if targets else []),
             ]
         )
     yield from words.table(rows)
     yield f" {answer.SLOWEST}"
+
+
+def _today(plan: Plan, _: Instance) -> Iterator[str]:
+    for line in answer.today(plan):
+        yield from words.wrap(line, indent=" ")
 
 
 def _why_not(plan: Plan, _: Instance) -> Iterator[str]:

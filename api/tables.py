@@ -69,7 +69,7 @@ def check(found: Mapping[str, Any]) -> str:
     topology = found["topology"]
     for group in topology["groups"]:
         lines.append(
-            f"   {group['name']}: {words.plural(group['servers'], 'server')} x {group['per_server']} "
+            f"   {group['name']}: {_servers(group['servers'])} x {group['per_server']} "
             f"{group['accelerator']}, {group['usable_bytes'] / GIB:.1f} GiB usable each, "
             f"ready after {group['startup_s']:.4g} s" + ("" if group["links"] else ", on no link")
         )
@@ -83,9 +83,14 @@ def check(found: Mapping[str, Any]) -> str:
         state = f"{model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
         lines.append(f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {weights}, {state}")
     lines.extend(["", " STAGES (one unit)"])
-    rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "GPU-s a request", "req/s", "FROM"]]
+    rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "unit-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:
         label = stage["stage"] if stage["stage"] != "both" else stage["schemes"][0]
+        label += (
+            ""
+            if (stage["cards"] or 1) == 1
+            else f" TP{stage['tp']}" + (f" x PP{stage['pp']}" if stage["pp"] > 1 else "")
+        )
         if stage["reason"]:
             rows.append([stage["workload"], label, stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
             continue
@@ -106,6 +111,10 @@ def check(found: Mapping[str, Any]) -> str:
     lines.extend(["", " ASSUMED"])
     lines.extend(words.table([[a["name"], a["value"], a["provenance"]] for a in found["assumptions"]], indent="   "))
     return "\n".join(lines)
+
+
+def _servers(count: int | str) -> str:
+    return words.plural(count, "server") if isinstance(count, int) else "as many servers as needed"
 
 
 def catalog(kind: str | None, entries: list[dict[str, Any]], single: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from api import words
+from api import answer, words
 from api.report.markup import Html, tag
 from models.errors import shown
 from models.instance import Instance
@@ -66,7 +66,7 @@ def picture(plan: Plan, instance: Instance) -> Html:
 
 def _described(plan: Plan, instance: Instance) -> str:
     """The picture for those who do not see it."""
-    parts = [f"{name}: {group.cards} GPUs" for name, group in instance.hardware.groups.items()]
+    parts = [f"{name}: {count} GPUs" for name, count in answer.there(plan, instance).items()]
     parts += [f"{pool.name}: {words.plural(pool.cards, 'GPU')}" for pool in plan.pools]
     parts += [f"link {name} joins {', '.join(link.connects)}" for name, link in instance.hardware.links.items()]
     parts += [f"{handoff.name} over {', '.join(handoff.links) or 'no link'}" for handoff in plan.handoffs]
@@ -74,21 +74,23 @@ def _described(plan: Plan, instance: Instance) -> str:
 
 
 def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
-    few = sum(group.cards for group in instance.hardware.groups.values()) <= ALL_SQUARES
+    there = answer.there(plan, instance)
+    few = sum(there.values()) <= ALL_SQUARES
     for name, group in instance.hardware.groups.items():
         pools = [pool for pool in plan.pools if pool.group == name]
         if not pools and plan.pools:
-            text = f"{group.cards:,} x {_short(group.accelerator.name, 24)}, no work"
+            text = f"{there[name]:,} x {_short(group.accelerator.name, 24)}, no work"
             inside = [_word(14, 21, _short(name, 18), "name"), _word(BOX - 14, 21, text, "end small")]
             yield Place(name, inside, 32.0, "unused", _joined(name, instance))
             continue
-        servers = f"{words.plural(group.servers, 'server')} x {group.per_server} {group.accelerator.name}"
+        count = -(-there[name] // group.per_server)
+        servers = f"{words.plural(count, 'server')} x {group.per_server} {group.accelerator.name}"
         inside = [_word(14, 24, _short(name, 18), "name"), _word(BOX - 14, 24, _short(servers, 38), "end small")]
         y = 36.0
-        if few and group.cards <= MOST_SQUARES:
-            squares, height = _squares(pools, group.servers, group.per_server, y)
+        if few and there[name] <= MOST_SQUARES:
+            squares, height = _squares(pools, count, group.per_server, y)
         else:
-            squares, height = _share(pools, group.cards, y), 22.0
+            squares, height = _share(pools, max(1, there[name]), y), 22.0
         inside += squares
         y += height + 14.0
         for pool in pools:
@@ -98,7 +100,7 @@ def _groups(plan: Plan, instance: Instance) -> Iterator[Place]:
                 _word(BOX - 14, y, _does(pool), "end"),
             ]
             y += 20.0
-        idle = group.cards - sum(pool.cards for pool in pools)
+        idle = there[name] - sum(pool.cards for pool in pools)
         if idle:
             inside += [_swatch("none", y), _word(32, y, f"{words.plural(idle, 'GPU')} without work")]
             y += 20.0

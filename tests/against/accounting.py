@@ -95,7 +95,7 @@ class Times:
 def buffer(instance: Instance, kind: str, workload: Workload) -> float:
     """Bytes that a unit keeps free for one request beside its batch."""
     states = {"prefill": 2, "decode": 1, "replicas": 0, "chunked": 1}[kind]
-    return states * workload.admitted.input * kv_per_token(instance.models[workload.model])
+    return states * workload.longest_input * kv_per_token(instance.models[workload.model])
 
 
 def batch_of(instance: Instance, group: Group, kind: str, workload: Workload, held: float) -> int:
@@ -104,11 +104,11 @@ def batch_of(instance: Instance, group: Group, kind: str, workload: Workload, he
     Larger batches never take more unit-seconds, so one that may be chosen is the largest.
     """
     llm = instance.models[workload.model]
-    per_token, longest = kv_per_token(llm), workload.admitted
+    per_token = kv_per_token(llm)
     room = group.accelerator.memory * group.usable - Weights.of(llm).kept
     if kind == "prefill":
         return 1 if room >= held else 0
-    most = max(0, math.floor((room - held) / ((longest.input + longest.output - 1) * per_token)))
+    most = max(0, math.floor((room - held) / ((workload.longest_total - 1) * per_token)))
     if workload.output == 1:
         return min(1, most)
     if isinstance(workload.batch, int):

@@ -43,7 +43,8 @@ def document(seed: int) -> dict[str, Any]:
     """The same as plain data."""
     draw = random.Random(seed)
     schemes = _schemes(draw)
-    models = dict(zip(("m1", "m2"), draw.sample(MODELS, draw.choice((1, 1, 2))), strict=False))
+    drawn = draw.sample(MODELS, draw.choice((1, 1, 2)))
+    models = {name: {**model, "tp": 1} for name, model in zip(("m1", "m2"), drawn, strict=False)}
     data: dict[str, Any] = {"schema": 1, "name": f"random-{seed}", "models": models}
     data["hardware"] = {
         "groups": _groups(draw, len(models) * _kinds(schemes)),

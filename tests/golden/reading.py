@@ -182,7 +182,7 @@ def document(
                 "efficiency": {"compute": efficiency, "bandwidth": efficiency},
             },
             "models": {
-                name: {"catalog": model["catalog"], "weights": "bf16", "kv": "bf16"}
+                name: {"catalog": model["catalog"], "weights": "bf16", "kv": "bf16", "tp": 1}
                 for name, model in CONSTANTS["models"].items()
                 if name == described["model"]
             },

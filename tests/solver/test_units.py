@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from solver import latency, physics, units
-from solver.candidates import Candidate, prune
+from solver.candidates import Candidate
 from solver.data import gather
+from solver.dominance import prune
 from solver.solve import Options, solve
 from solver.verify import verify
 from tests.instances import document, eight, from_document
