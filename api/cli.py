@@ -19,7 +19,7 @@ from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
 LATER = (
-    *("new", "experts", "trace", "simulate", "route", "transition"),
+    *("experts", "trace", "simulate", "route", "transition"),
     *("calibrate", "batch", "export", "import", "serve", "remote"),
 )
 """Commands of the contract that are not built yet."""
@@ -93,6 +93,7 @@ def parser() -> Parser:
     subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     _solve(subcommands)
+    _new(subcommands)
 
     check = _command(subcommands, "check", commands.check, "is the file valid, and what was understood")
     check.add_argument("file", metavar="FILE", type=Path)
@@ -151,6 +152,25 @@ def _solve(subcommands: Any) -> None:
     solve.add_argument("--out", metavar="PLAN.json", type=Path, help="write the plan as JSON too")
     solve.add_argument("--html", metavar="REPORT.html", help=argparse.SUPPRESS)
     _changes(solve)
+
+
+def _new(subcommands: Any) -> None:
+    text = "an instance file from a list of Kubernetes nodes, a model and what arrives"
+    new = _command(subcommands, "new", commands.new, text)
+    # Nothing is required here: what is missing is reported beside what is wrong.
+    new.add_argument("--nodes", metavar="NODES.json", type=Path, help="output of kubectl get nodes -o json; - reads it")
+    new.add_argument("--model", metavar="NAME|CONFIG", help="a name of the catalog, its repository, or a config.json")
+    new.add_argument("--rate", metavar="RATE", help="requests that arrive, e.g. 5/s")
+    new.add_argument("--users", metavar="N", help="in place of --rate: people who ask")
+    new.add_argument("--think-time", metavar="TIME", help="of a user between requests, e.g. 45s")
+    new.add_argument("--input", metavar="N", help="tokens of a request")
+    new.add_argument("--output", metavar="N", help="tokens of an answer")
+    for name, meaning in (("ttft", "time to the first token"), ("tpot", "time of each token after it")):
+        new.add_argument(f"--{name}", metavar="TIME", help=f"limit on the {meaning}, without queueing")
+        new.add_argument(f"--{name}-p95", metavar="TIME", help="percentiles are not computed yet: becomes such a limit")
+    new.add_argument("--name", metavar="NAME", help="of the instance; default: that of the file")
+    new.add_argument("-o", metavar="FILE", dest="file", type=Path, help="write the file; default: standard output")
+    new.add_argument("--force", action="store_true", help="write over a file that exists")
 
 
 def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:

@@ -42,7 +42,7 @@ def solve(options: argparse.Namespace) -> int:
     plan = interruptible(lambda: best(instance, Options(limits, options.plan_only)), limits)
     document = plan.as_json()
     if options.out is not None:
-        _write(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n")
+        save(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n")
     if options.json:
         _print(document)
     else:
@@ -64,7 +64,7 @@ def _examples(options: argparse.Namespace) -> int:
     return SOLVED
 
 
-def _write(path: Path, text: str) -> None:
+def save(path: Path, text: str, option: str = "--out") -> None:
     """The whole file or none of it: written beside its place and moved there; devices and pipes are written to."""
     import tempfile
 
@@ -86,13 +86,20 @@ def _write(path: Path, text: str) -> None:
             raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput([Problem("--out", f"cannot be written: {reason}", str(path))]) from None
+        raise BadInput([Problem(option, f"cannot be written: {reason}", str(path))]) from None
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def new(options: argparse.Namespace) -> int:
+    """Write an instance file from a list of nodes, a model and what arrives."""
+    from api.new.command import new as write
+
+    return write(options)
 
 
 def check(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """The shape in a Hugging Face `config.json`, in the keys of an instance file. What is not understood is named."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from models.errors import Problem, nearest, shown
 
@@ -82,9 +82,24 @@ class _Reading:
             keys["max_position_embeddings"] = self.inner["max_position_embeddings"]
         if kind in _QK_NORM:
             keys["qk_norm"] = True
+        self.check(keys)
         keys["weights"] = self.weights()
         keys["kv"] = "bf16"
         return (None if self.problems else Shape(keys, tuple(self.remarks))), self.problems
+
+    def check(self, keys: dict[str, Any]) -> None:
+        """Values of the kinds that the keys have; bounds come when the instance is read."""
+        for key, value in keys.items():
+            if key in ("model_type", "qk_norm") or value is None:  # None: reported, or follows from what is
+                continue
+            if key == "tie_word_embeddings":
+                right, accepted = isinstance(value, bool), "true or false"
+            elif key == "mlp_only_layers":
+                right, accepted = isinstance(value, list) and all(map(_whole, value)), "a list of layer numbers"
+            else:
+                right, accepted = _whole(value), _NUMBER
+            if not right:
+                self.report(key, "not what this key holds", value, accepted)
 
     def report(self, key: str, message: str, value: object = None, accepted: str | None = None) -> None:
         path = f"{self.place}{self.dot}{key}"
@@ -101,7 +116,9 @@ class _Reading:
         if isinstance(kind, str) and kind in KNOWN:
             return kind
         guess = nearest(kind, KNOWN) if isinstance(kind, str) else ""
-        message = "missing" if kind is None else "an architecture that is not understood" + (f"; {guess}" if guess else "")
+        message = (
+            "missing" if kind is None else "an architecture that is not understood" + (f"; {guess}" if guess else "")
+        )
         self.report("model_type", message, kind, ", ".join(sorted(KNOWN)))
         return None
 
@@ -134,7 +151,14 @@ class _Reading:
             found["head_dim"] = sum(parts)
         else:
             found["head_dim"] = None
-        optional = ("q_lora_rank", "n_shared_experts", "first_k_dense_replace", "moe_layer_freq", "n_group", "topk_group")
+        optional = (
+            "q_lora_rank",
+            "n_shared_experts",
+            "first_k_dense_replace",
+            "moe_layer_freq",
+            "n_group",
+            "topk_group",
+        )
         return {**found, **{key: self.inner[key] for key in optional if self.inner.get(key) is not None}}
 
     def qwen_moe(self) -> dict[str, Any]:
@@ -155,7 +179,9 @@ class _Reading:
         experts = {**dict.fromkeys(_EXPERTS, "experts"), "kv_lora_rank": "MLA"} if kind in DENSE else {}
         for key, structure in {**_FOREIGN, **experts}.items():
             if self.inner.get(key):
-                self.report(key, f"{structure}: not understood for {kind}", self.inner[key], "the key left out, or null")
+                self.report(
+                    key, f"{structure}: not understood for {kind}", self.inner[key], "the key left out, or null"
+                )
         layers = self.inner.get("layer_types")
         if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
             self.report("layer_types", "only full attention is understood", layers, "full_attention for each layer")
@@ -198,16 +224,22 @@ class _Reading:
         return "bf16"
 
 
-def _count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def _whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**12
+
+
+def _count(value: object) -> TypeGuard[int]:
+    return _whole(value) and value > 0
 
 
 def _all_fp8(scheme: dict[str, Any]) -> bool:
     """Whether every group of a compressed-tensors scheme holds 8-bit floats."""
     groups = scheme.get("config_groups")
-    weights = [one.get("weights") if isinstance(one, dict) else None for one in groups.values()] if isinstance(
-        groups, dict
-    ) else []
+    weights = (
+        [one.get("weights") if isinstance(one, dict) else None for one in groups.values()]
+        if isinstance(groups, dict)
+        else []
+    )
     return bool(weights) and all(
         isinstance(one, dict) and one.get("num_bits") == 8 and one.get("type") == "float" for one in weights
     )

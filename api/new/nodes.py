@@ -1,4 +1,4 @@
-"""Kubernetes nodes as `kubectl get nodes -o json` lists them: which have GPUs that a plan can use, and what they are."""
+"""Kubernetes nodes as `kubectl get nodes -o json` lists them: what GPUs they have that a plan can use."""
 
 import re
 from collections.abc import Iterator
@@ -211,7 +211,11 @@ def _product(labels: dict[str, str]) -> tuple[str, str, str | None]:
         if labels.get(key):
             return products.bare(labels[key]), key, products.of_product(labels[key])
     device = labels.get(AMD_DEVICE) or next(
-        (key.rpartition(".")[2] for key in labels if f"{AMD_DEVICE}." in key and _VALUE.fullmatch(key.rpartition(".")[2])),
+        (
+            key.rpartition(".")[2]
+            for key in labels
+            if f"{AMD_DEVICE}." in key and _VALUE.fullmatch(key.rpartition(".")[2])
+        ),
         "",
     )
     if device:
