@@ -101,8 +101,8 @@ def _draft(options: argparse.Namespace, cluster: Cluster | None, model: Model, d
 def _at_its_option(problem: Problem, options: argparse.Namespace, demand: Demand) -> Problem:
     """A problem of the file as one of what the file was made from."""
     path = problem.path
-    for key in ("ttft", "tpot"):
-        if path == f"workloads.{WORKLOAD}.targets.{key}":
+    for key in demand.targets:
+        if path in (f"workloads.{WORKLOAD}.targets.{key}", f"workloads.{WORKLOAD}.targets"):
             path = request.option(f"{key}_p95" if key in demand.percentiles else key)
     path = request.PLACES.get(path, path)
     for part, source in (("hardware.", options.nodes), ("models.", options.model)):
