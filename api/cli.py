@@ -9,6 +9,7 @@ import gc
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,8 +30,10 @@ class Parser(argparse.ArgumentParser):
     """argparse whose errors are problems like any other."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises BadInput."""
-        raise BadInput([Problem("command line", message, None, f"see {self.prog} --help")])
+        """Raises BadInput, at the option where argparse names one."""
+        named = re.fullmatch(r"argument (-[\w-]+): (.*)", message, re.DOTALL)
+        place, message = named.groups() if named else ("command line", message)
+        raise BadInput([Problem(place, message, None, f"see {self.prog} --help")])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without block characters shows question marks
-        options = parser().parse_args(words)
+        options = parser().parse_args(_with_negatives(words))
         code = int(options.run(options))
         sys.stdout.flush()
         return code
@@ -60,6 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAULT
     except Exception as error:  # the last door: no traceback reaches a user
         return _fault(error, as_json)
+
+
+def _with_negatives(words: list[str]) -> list[str]:
+    """`--rate -5/s` as `--rate=-5/s`, so that the value is refused as one, not taken for an option."""
+    joined: list[str] = []
+    for word in words:
+        before = joined[-1] if joined else ""
+        if re.match(r"-\.?[0-9]", word) and re.fullmatch(r"--[a-z][a-z0-9-]*", before):
+            joined[-1] = f"{before}={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _bad(error: BadInput, as_json: bool) -> int:

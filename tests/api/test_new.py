@@ -414,7 +414,7 @@ def test_everything_missing_is_said_at_once(run: Run) -> None:
 
 def test_everything_wrong_is_said_at_once(run: Run, written: Written) -> None:
     nodes = written(listed({}))
-    words = ("--nodes", nodes, "--model", "Qwen3-8", "--rate=-5/s", "--input", "0", "--output", "nan")
+    words = ("--nodes", nodes, "--model", "Qwen3-8", "--rate", "-5/s", "--input", "0", "--output", "nan")
     found = problems(run, *words)
     assert set(found) == {"nodes.json items[0].metadata.name", "--model", "--rate", "--input", "--output"}
     assert 'did you mean "Qwen3-8B"?' in found["--model"]["message"]
@@ -434,6 +434,11 @@ def test_bad_numbers(run: Run, option: str, value: str) -> None:
     given = dict(zip(DEMAND[::2], DEMAND[1::2], strict=True)) | {option: value}
     found = problems(run, *MODEL, *(f"{key}={text}" for key, text in given.items()))
     assert set(found) == {option}
+
+
+def test_usage_errors_stand_at_their_option(run: Run) -> None:
+    assert problems(run, "--rate")["--rate"]["message"] == "expected one argument"
+    assert "unrecognized" in problems(run, "--model", "x", "--speed", "3")["command line"]["message"]
 
 
 def test_options_that_exclude_each_other(run: Run) -> None:
