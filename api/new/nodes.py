@@ -70,6 +70,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
+        self.names: set[str] = set()
 
     def report(self, path: str, message: str, value: object = None, accepted: str | None = None) -> None:
         text = None if value is None else shown(value)
@@ -110,6 +111,9 @@ class _Reader:
         if not isinstance(name, str) or not name:
             self.report(f"{path}metadata.name", "missing" if name is None else "not a name", name, "the node's name")
             return
+        if name in self.names:
+            self.report(f"{path}metadata.name", "a node of this name stands above", name, "each node once")
+        self.names.add(name)
         labels = self.labels(self.mapping(metadata, "labels", f"{path}metadata."), f"{path}metadata.labels")
         counts = {
             key: self.counts(self.mapping(status, key, f"{path}status."), f"{path}status.{key}")

@@ -29,6 +29,7 @@ _GKE = {
 }
 _MACHINES = {
     "p4de.24xlarge": "A100-SXM-80GB",
+    "p5.4xlarge": "H100-SXM-80GB",
     "p5.48xlarge": "H100-SXM-80GB",
     "p5e.48xlarge": "H200-SXM-141GB",
     "p5en.48xlarge": "H200-SXM-141GB",

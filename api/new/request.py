@@ -1,6 +1,7 @@
 """The options of `inferplan new`, read: each into what the file says, or into a problem."""
 
 import argparse
+import os
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from models.blanks import BLANK
 from models.errors import BadInput, Problem, nearest
 from models.files import resolve
 
-MOST_NODES_BYTES = 256 * 2**20
+MOST_NODES_BYTES = 128 * 2**20
 """A node with its list of images takes some 20 kB."""
 MOST_CONFIG_BYTES = 4 * 2**20
 CONFIG = "config.json"
@@ -120,8 +121,17 @@ def _described(path: Path) -> Model:
     shape, problems = config.understand(jsonfile.read(path, "--model", MOST_CONFIG_BYTES), path.name)
     if shape is None:
         raise BadInput(problems)
-    folder = path.resolve().parent.name if path.name == CONFIG else re.sub(r"\.json$", "", path.name)
-    return Model(cluster.slug(folder) or cluster.slug(str(shape.keys["model_type"])), None, shape, f"from {path.name}")
+    name = cluster.slug(_called(path)) or cluster.slug(str(shape.keys["model_type"]))
+    return Model(name, None, shape, f"from {path.name}")
+
+
+def _called(path: Path) -> str:
+    """What a model is called after its file: the folder, or the repository in a cache of Hugging Face."""
+    if path.name != CONFIG:
+        return re.sub(r"\.json$", "", path.name)
+    parts = Path(os.path.abspath(path)).parts  # as given: in such a cache the file is a link
+    cached = [part.rpartition("--")[2] for part in parts if part.startswith("models--")]
+    return cached[-1] if cached else parts[-2]
 
 
 def _repository(name: str) -> str:

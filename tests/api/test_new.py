@@ -13,11 +13,14 @@ import pytest
 from api.cli import main
 from models import catalog, files
 from models.load import build
+from models.workload import Workload
 from tests.api.kubernetes import COUNT, H100, L40S, MEMORY, PRODUCT, listed, node
 
 DEMAND = ("--rate", "5/s", "--input", "2000", "--output", "300")
 MODEL = ("--model", "Qwen3-8B")
 Run = Callable[..., tuple[int, str, str]]
+needs_users = pytest.mark.skipif("rate_from" not in Workload.model_fields, reason="workloads cannot say users yet")
+needs_targets = pytest.mark.skipif("targets" not in Workload.model_fields, reason="workloads have no targets yet")
 
 
 @pytest.fixture
@@ -47,6 +50,7 @@ def made(run: Run, *words: str | Path) -> dict[str, Any]:
     """What `--json` says of a file that was written."""
     code, out, err = run("new", *words, "--json")
     assert code == 0, out + err
+    assert all(note in err for note in json.loads(out)["notes"])
     document: dict[str, Any] = json.loads(out)
     assert set(document) == {"file", "instance", "blanks", "notes"}
     return document
@@ -341,6 +345,7 @@ def test_one_node_and_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch, 
         (listed({"kind": "Pod"}), "nodes.json items[0].kind", "not a node"),
         (listed(3), "nodes.json items[0]", "not an object"),
         (listed({}), "nodes.json items[0].metadata.name", "missing"),
+        (listed(node("a"), node("a")), "nodes.json items[1].metadata.name", "stands above"),
         (listed({"metadata": 7}), "nodes.json items[0].metadata", "not an object"),
         (listed({"metadata": {"name": "a", "labels": ["x"]}}), "nodes.json items[0].metadata.labels", "not an object"),
         (listed(node("a", H100, 8, spec={"taints": [1]})), "nodes.json items[0].spec.taints", "not a list of objects"),
@@ -474,3 +479,45 @@ def test_the_nearest_model_is_suggested(run: Run, text: str, guess: str) -> None
 @pytest.mark.parametrize("text", ["none/config.json", "./none.json", "x" * 5000, "?" * 3, "a\u0000b"])
 def test_models_that_are_nowhere(run: Run, text: str) -> None:
     assert "--model" in problems(run, "--model", text, *DEMAND)
+
+
+# --- users and targets ------------------------------------------------------------------------------
+
+
+@needs_users
+def test_users_in_place_of_a_rate(run: Run) -> None:
+    words = ("--users", "1800", "--input", "2000", "--output", "300")
+    document = made(run, *MODEL, *words, "--think-time", "45s")
+    chat = document["instance"]["workloads"]["chat"]
+    assert (chat["users"], chat["think_time"]) == (1800, "45s")
+    assert "rate" not in chat
+    blank = made(run, *MODEL, *words)["blanks"][-1]
+    assert blank["path"] == "workloads.chat.think_time"
+    assert "45 s" in blank["accepted"] or "e.g. 8 ms" in blank["accepted"]
+    bad = ("--input", "2000", "--output", "300", "--think-time", "45")
+    assert set(problems(run, *MODEL, "--users", "1800", *bad)) == {"--think-time"}
+    assert set(problems(run, *MODEL, "--users", "-3", "--input", "2000", "--output", "300")) == {"--users"}
+
+
+@needs_targets
+def test_targets(run: Run) -> None:
+    document = made(run, *MODEL, *DEMAND, "--ttft", "2s", "--tpot", "50 ms")
+    assert document["instance"]["workloads"]["chat"]["targets"] == {"ttft": "2s", "tpot": "50 ms"}
+    assert document["notes"] == []
+    assert set(problems(run, *MODEL, *DEMAND, "--ttft", "2", "--tpot", "-5ms")) == {"--ttft", "--tpot"}
+
+
+@needs_targets
+def test_a_percentile_becomes_a_hard_limit_and_says_so(run: Run) -> None:
+    words = (*MODEL, *DEMAND, "--ttft-p95", "2s", "--tpot", "50ms")
+    code, out, err = run("new", *words)
+    assert code == 0
+    assert files.parse(out).data["workloads"]["chat"]["targets"] == {"ttft": "2s", "tpot": "50ms"}
+    said = "ttft was asked for as p95; it stands here as a hard limit on every request, without queueing"
+    assert f"# {said}." in out
+    assert err == f"note: {said}\n"
+    assert "tpot was" not in out
+    code, out, err = run("new", *words, "--json")
+    assert json.loads(out)["notes"] == [said]
+    assert said in err
+    assert set(problems(run, *MODEL, *DEMAND, "--ttft-p95", "2", "--tpot-p95", "nan")) == {"--ttft-p95", "--tpot-p95"}

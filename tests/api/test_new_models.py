@@ -234,6 +234,16 @@ def test_a_file_or_its_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert document["instance"]["workloads"]["chat"]["model"] == "my-model-v2"
 
 
+def test_a_model_is_called_after_its_repository_in_a_cache(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    snapshot = tmp_path / "hub" / "models--acme--Big-Model-7B" / "snapshots" / ("0a" * 20)
+    snapshot.mkdir(parents=True)
+    (tmp_path / "blob").write_text(json.dumps(LLAMA))
+    (snapshot / "config.json").symlink_to(tmp_path / "blob")
+    code, document = outcome(capsys, "new", "--model", snapshot)
+    assert code == 0
+    assert list(document["instance"]["models"]) == ["big-model-7b"]
+
+
 @pytest.mark.parametrize(
     ("change", "key"),
     [({"num_hidden_layers": -3}, "num_hidden_layers"), ({"num_key_value_heads": 5}, "num_key_value_heads")],

@@ -145,6 +145,14 @@ def test_quotes_and_spaces_do_not_matter(text: str) -> None:
     assert [problem.message for problem in problems if problem.path == "schema"] == ["left blank"]
 
 
+def test_a_blank_inside_braces_needs_quotes_and_says_so() -> None:
+    [problem] = found("schema: 1\nhardware: {groups: {a: {price: ???}}}\n")
+    assert problem.line == 2
+    assert "in quotes" in (problem.accepted or "")
+    [problem] = found("schema: {\n")
+    assert problem.accepted is None
+
+
 def test_question_marks_in_other_text_are_text() -> None:
     assert not list(blanks.places({"about": "what fits ???", "name": "??"}))
     assert list(blanks.places({"a": [{"b": "???"}, "???"]})) == ["a[0].b", "a[1]"]
