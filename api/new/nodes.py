@@ -13,9 +13,10 @@ PRODUCT, COUNT, MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvid
 REPLICAS = "nvidia.com/gpu.replicas"
 AMD_PRODUCT, AMD_DEVICE = "amd.com/gpu.product-name", "amd.com/gpu.device-id"
 GKE, GKE_SLICE = "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu-partition-size"
+GKE_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 MACHINES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
-USED = (PRODUCT, COUNT, MEMORY, REPLICAS, AMD_PRODUCT, AMD_DEVICE, GKE, GKE_SLICE, *MACHINES)
+USED = (PRODUCT, COUNT, MEMORY, REPLICAS, AMD_PRODUCT, AMD_DEVICE, GKE, GKE_SLICE, GKE_CLIENTS, *MACHINES)
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _OWN_TAINTS = ("nvidia.com/gpu", "amd.com/gpu", "node.kubernetes.io/")
 """Taints that every GPU node may carry, or that the node's state explains."""
@@ -155,7 +156,7 @@ class _Reader:
             if not isinstance(value, str) or not _VALUE.fullmatch(value):
                 accepted = "a label value: at most 63 letters, digits, '-', '_' and '.'"
                 self.report(f"{path}.{key}", "not a label value", value, accepted)
-            elif key in (COUNT, MEMORY, REPLICAS) and value and not re.fullmatch("[0-9]{1,7}", value):
+            elif key in (COUNT, MEMORY, REPLICAS, GKE_CLIENTS) and value and not re.fullmatch("[0-9]{1,7}", value):
                 self.report(f"{path}.{key}", "not a count", value, 'a whole number in quotes, e.g. "8"')
         return {key: value for key, value in labels.items() if isinstance(value, str)}
 
@@ -235,18 +236,27 @@ def _product(labels: dict[str, str]) -> tuple[str, str, str | None]:
 def _gpus(labels: dict[str, str], counts: Counts) -> tuple[int | str, list[str]]:
     """GPUs of a node that pods can get, and what is to be said about the number; or why there are none."""
     labelled = int(labels.get(COUNT) or 0)
-    replicas = int(labels.get(REPLICAS) or 1)
-    offered = [counts[key][name] for key in ("allocatable", "capacity") for name in RESOURCES if name in counts[key]]
+    replicas = int(labels.get(REPLICAS) or labels.get(GKE_CLIENTS) or 1)
+    offered = _offered(counts)
     if products.is_shared(labels.get(PRODUCT, "")) or replicas > 1:
-        whole = labelled or (offered[0] // replicas if offered and replicas > 1 else 0)
+        whole = labelled or (offered // replicas if offered and replicas > 1 else 0)
         remark = "the GPUs are shared by several containers today; a plan takes them whole"
         return whole or "with shared GPUs of unknown number", [remark]
-    if offered:
-        differs = labelled and labelled != offered[0]
-        remarks = [f"{COUNT} says {labelled}, {offered[0]} can be allocated"] if differs else []
-        return offered[0] or "whose GPUs cannot be allocated", remarks
+    if offered is not None:
+        differs = labelled and labelled != offered
+        remarks = [f"{COUNT} says {labelled}, {offered} can be allocated"] if differs else []
+        return offered or "whose GPUs cannot be allocated", remarks
     remark = "no nvidia.com/gpu among the node's resources: the number is that of the label"
     return labelled or "whose GPUs cannot be allocated", [remark]
+
+
+def _offered(counts: Counts) -> int | None:
+    """GPUs that the node offers to pods; a plugin of the other maker may offer none beside them."""
+    for key in ("allocatable", "capacity"):
+        found = [counts[key][name] for name in RESOURCES if name in counts[key]]
+        if found:
+            return max(found)
+    return None
 
 
 def _taints(taints: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -134,6 +134,7 @@ def _links(page: Page, groups: list[str]) -> None:
 def _model(page: Page, model: Model) -> None:
     page.key(0, "models")
     page.key(1, model.name, shown(model.source) if model.source else "")
+    page.say(2, "tp: [1, 2, 4, 8] would keep units to so many GPUs; left out, what is best is chosen.")
     if model.shape is None:
         page.value(2, "catalog", model.catalog or BLANK, f"inferplan catalog models {model.catalog}")
         return

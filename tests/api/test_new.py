@@ -296,6 +296,14 @@ def test_shared_gpus_count_whole(run: Run, written: Written) -> None:
     assert "shared by several containers" in run("new", "--nodes", nodes, *MODEL, *DEMAND)[2]
     del labels[COUNT]
     assert groups(run, written(listed(node("b", labels, 40))))["l40s"]["per_server"] == 4
+    gke = {"cloud.google.com/gke-accelerator": "nvidia-h200-141gb"}
+    gke["cloud.google.com/gke-max-shared-clients-per-gpu"] = "2"
+    assert groups(run, written(listed(node("b", gke, 16))))["h200"]["per_server"] == 8
+
+
+def test_a_plugin_without_gpus_beside_the_right_one(run: Run, written: Written) -> None:
+    both = {"allocatable": {"amd.com/gpu": "0", "nvidia.com/gpu": "8"}}
+    assert groups(run, written(listed(node("a", H100, status=both))))["h100"]["per_server"] == 8
 
 
 def test_what_can_be_allocated_counts(run: Run, written: Written) -> None:
