@@ -1,4 +1,4 @@
-"""The startup backlog over time, as a small picture in text."""
+"""The startup backlog over time: its curve, what to say about it, and a small picture of it in text."""
 
 import itertools
 from collections.abc import Iterator
@@ -23,34 +23,48 @@ def curve(plan: Plan, instance: Instance) -> list[tuple[float, float]]:
         served = sum(sum(rates.values()) for name, rates in phase.pools.items() if name not in decodes)
         waiting += (instance.rate - served) * (phase.end_s - phase.start_s)
         at = phase.end_s
-        points.append((at, max(0.0, waiting)))
+        points.append((at, waiting if waiting > 1e-6 else 0.0))  # what is left by rounding is nothing
     return points
 
 
-def backlog(plan: Plan, instance: Instance) -> Iterator[str]:
-    """The curve with its peak, and when it is gone; nothing when there is no backlog."""
-    points = curve(plan, instance)
+def end(plan: Plan) -> float:
+    """The last second worth showing: the deadline, or when the backlog is gone."""
     drain = plan.drain
-    if drain is None or drain.drained_s is None or not points:
-        return
-    end = max(drain.deadline_s or 0.0, drain.drained_s)
-    peak = max(height for _, height in points)
-    if peak <= 0 or end <= 0:
-        return
-    heights = [_at(points, end * (i + 0.5) / WIDTH) / peak * HEIGHT for i in range(WIDTH)]
-    for row in range(HEIGHT, 0, -1):
-        cells = "".join(BLOCKS[min(8, max(0, round(8 * (height - row + 1))))] for height in heights)
-        label = {HEIGHT: f"{peak:,.0f}", 1: "0"}.get(row, "")
-        title = {HEIGHT: "BACKLOG", HEIGHT - 1: "requests"}.get(row, "")
-        yield f" {title:<9}{label:>6} |{cells}|"
-    yield f"{'':18}0{f'{end:.0f} s':>{WIDTH - 1}}"
-    parts = [f"all ready in second {drain.ready_s:.0f}", f"gone in second {drain.drained_s:.1f}"]
+    return 0.0 if drain is None else max(drain.deadline_s or 0.0, drain.drained_s or drain.ready_s)
+
+
+def facts(plan: Plan) -> list[str]:
+    """When all is ready, when the backlog is gone, by when it must be, and with what margin."""
+    drain = plan.drain
+    if drain is None:
+        return []
+    parts = [f"all ready in second {drain.ready_s:.0f}"]
+    parts.append("never gone" if drain.drained_s is None else f"gone in second {drain.drained_s:.1f}")
     if drain.deadline_s is not None:
         parts.append(f"deadline {drain.deadline_s:.4g} s")
     if drain.required_rate is not None and plan.throughput:
         spare = plan.throughput / drain.required_rate - 1.0
         parts.append(f"{drain.required_rate:.2f} req/s would do: {100.0 * spare:.0f} % margin")
-    yield " " * 17 + ", ".join(parts)
+    return parts
+
+
+def backlog(plan: Plan, instance: Instance) -> Iterator[str]:
+    """The curve with its peak, and when it is gone; nothing when there is no backlog."""
+    points = curve(plan, instance)
+    if plan.drain is None or plan.drain.drained_s is None or not points:
+        return
+    last = end(plan)
+    peak = max(height for _, height in points)
+    if peak <= 0 or last <= 0:
+        return
+    heights = [_at(points, last * (i + 0.5) / WIDTH) / peak * HEIGHT for i in range(WIDTH)]
+    for row in range(HEIGHT, 0, -1):
+        cells = "".join(BLOCKS[min(8, max(0, round(8 * (height - row + 1))))] for height in heights)
+        label = {HEIGHT: f"{peak:,.0f}", 1: "0"}.get(row, "")
+        title = {HEIGHT: "BACKLOG", HEIGHT - 1: "requests"}.get(row, "")
+        yield f" {title:<9}{label:>6} |{cells}|"
+    yield f"{'':18}0{f'{last:.0f} s':>{WIDTH - 1}}"
+    yield " " * 17 + ", ".join(facts(plan))
 
 
 def _at(points: list[tuple[float, float]], time: float) -> float:

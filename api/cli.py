@@ -165,7 +165,7 @@ def _solve(subcommands: Any) -> None:
         help="no alternatives, no next steps; an infeasible instance is still explained",
     )
     solve.add_argument("--out", metavar="PLAN.json", type=Path, help="write the plan as JSON too")
-    solve.add_argument("--html", metavar="REPORT.html", help=argparse.SUPPRESS)
+    solve.add_argument("--html", metavar="REPORT.html", type=Path, help="write a report for the browser, one file")
     _changes(solve)
 
 

@@ -35,14 +35,16 @@ def solve(options: argparse.Namespace) -> int:
 
     if options.file is None:
         return _examples(options)
-    if options.html:
-        raise BadInput([Problem("--html", "not supported yet", options.html, "--json or --out")])
     instance = load(options.file, options.changes)
     limits = Limits(options.time_limit, options.gap, options.seed)
     plan = interruptible(lambda: best(instance, Options(limits, options.plan_only)), limits)
     document = plan.as_json()
     if options.out is not None:
-        save(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n")
+        save(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n", "--out")
+    if options.html is not None:
+        from api.report import render as report
+
+        save(options.html, report(plan, instance), "--html")
     if options.json:
         _print(document)
     else:
@@ -64,7 +66,7 @@ def _examples(options: argparse.Namespace) -> int:
     return SOLVED
 
 
-def save(path: Path, text: str, option: str = "--out") -> None:
+def save(path: Path, text: str, option: str) -> None:
     """The whole file or none of it: written beside its place and moved there; devices and pipes are written to."""
     import tempfile
 

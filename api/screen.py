@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from api import words
+from api import answer, words
 from api.backlog import backlog
 from models.errors import shown
 from models.instance import Instance
-from models.plan import Plan, Pool, Row
+from models.plan import Plan
 from models.units import GIB
-from solver.schemes import BY_NAME
 
 
 def render(plan: Plan, instance: Instance) -> str:
@@ -27,52 +26,20 @@ def render(plan: Plan, instance: Instance) -> str:
 
 
 def _title(plan: Plan, instance: Instance) -> Iterator[str]:
-    gpus = sum(group.cards for group in instance.hardware.groups.values())
-    counts = [(gpus, "GPU"), (len(instance.hardware.groups), "group"), (len(instance.workloads), "workload")]
-    cards, groups, workloads = (words.plural(count, noun) for count, noun in counts)
     state = plan.status.upper()
     if plan.pools:
-        gap = plan.objective.gap
-        shown_gap = "unknown" if gap is None else "0 %" if gap < 1e-6 else f"{words.number(100.0 * gap, 2)} %"
-        state += f"  gap {shown_gap}" + ("  verified" if plan.verified else "")
-    what = f"{shown(plan.instance)}: {cards} in {groups}, {workloads}"
+        state += f"  gap {answer.gap(plan)}" + ("  verified" if plan.verified else "")
+    what = f"{shown(plan.instance)}: {answer.size(instance)}"
     yield f"{what:<62} {state}  {plan.solve_seconds:.2f} s"
 
 
 def _sentence(plan: Plan, instance: Instance) -> Iterator[str]:
-    several = len({pool.model for pool in plan.pools}) > 1
-    for model in dict.fromkeys(pool.model for pool in plan.pools):
-        start = f"{model}: run" if several else "Run"
-        yield from words.wrap(f"{start} {_what_runs([p for p in plan.pools if p.model == model], instance)}.")
-    needed = ""
-    if plan.drain and plan.drain.drained_s is not None:
-        deadline = f" of {words.number(plan.drain.deadline_s, 4)}" if plan.drain.deadline_s is not None else ""
-        needed = f"; startup backlog gone in second {plan.drain.drained_s:.0f}{deadline}"
-    yield f"  {words.rate(instance.rate)} requests/s served of {words.rate(plan.throughput)} possible{needed}."
-    cost = plan.cost
-    if cost.per_1000_requests is not None:
-        gpus = sum(group.cards for group in instance.hardware.groups.values())
-        used = sum(pool.cards for pool in plan.pools)
-        paid = f"all {gpus} GPUs paid" if instance.billing.pay == "reserved" else f"{used} of {gpus} GPUs paid"
-        money = cost.currency + ("s" if cost.currency == "credit" else "")
-        per = words.price(cost.per_1000_requests)
-        yield f"  {per} {money} per 1000 qualifying requests ({words.price(cost.per_hour)} {money}/h, {paid})."
-
-
-def _what_runs(pools: list[Pool], instance: Instance) -> str:
-    parts = []
-    for scheme in dict.fromkeys(pool.scheme for pool in pools):
-        stages = []
-        mine = [pool for pool in pools if pool.scheme == scheme]
-        for stage in dict.fromkeys(pool.stage for pool in mine):
-            cards = " and ".join(_cards(pool, instance) for pool in mine if pool.stage == stage)
-            stages.append(cards if stage == "both" else f"{stage} on {cards}")
-        parts.append(f"{' and '.join(stages)}, {BY_NAME[scheme].sentence} ({scheme})")
-    return "; beside it ".join(parts)
-
-
-def _cards(pool: Pool, instance: Instance) -> str:
-    return f"{pool.cards:,} x {instance.hardware.groups[pool.group].accelerator.name}"
+    for sentence in answer.runs(plan, instance):
+        yield from words.wrap(sentence)
+    yield f"  {answer.served(plan, instance)}"
+    price = answer.price(plan, instance)
+    if price is not None:
+        yield f"  {price}"
 
 
 def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
@@ -82,7 +49,7 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
     for pool in plan.pools:
         memory = pool.memory
         used = (memory.capacity - memory.free) / GIB
-        binds = any(name.startswith(f"capacity[{pool.name},") for name in binding)
+        binds = answer.binding(pool, plan)
         batch = f", batch {pool.batch}" if pool.batch else ""
         rows.append(
             [
@@ -129,7 +96,7 @@ def _times(plan: Plan, instance: Instance) -> Iterator[str]:
             ]
         )
     yield from words.table(rows)
-    yield " of the slowest pool that serves it, handoff included; no queueing is counted"
+    yield f" {answer.SLOWEST}"
 
 
 def _why_not(plan: Plan, _: Instance) -> Iterator[str]:
@@ -137,41 +104,18 @@ def _why_not(plan: Plan, _: Instance) -> Iterator[str]:
         return
     rows = [["WHY NOT", "req/s", "drained", "cost/1000", "at capacity", ""]]
     if plan.pools and plan.drain is not None:
-        gone = "never" if plan.drain.drained_s is None else f"second {plan.drain.drained_s:.0f}"
+        gone = answer.gone(plan.drain.drained_s)
         costs = [words.price(plan.cost.per_1000_requests), words.price(plan.cost.per_1000_at_capacity)]
         rows.append(["this plan", words.rate(plan.throughput), gone, *costs, plan.scheme or ""])
     for row in plan.alternatives:
         known = bool(row.throughput)
-        gone = "never" if row.drained_s is None else f"second {row.drained_s:.0f}"
+        gone = answer.gone(row.drained_s)
         name = row.scheme + (" (not allowed)" if row.excluded else "")
         costs = [words.price(row.cost_per_1000_requests), words.price(row.cost_per_1000_at_capacity)]
-        rows.append([name, words.rate(row.throughput or None), gone if known else "-", *costs, _because(row, plan)])
+        rows.append(
+            [name, words.rate(row.throughput or None), gone if known else "-", *costs, answer.because(row, plan)]
+        )
     yield from words.table(rows, right=frozenset({1}))
-
-
-def _because(row: Row, plan: Plan) -> str:
-    if row.reason is not None:
-        nothing = not plan.pools and row.reason.startswith("memory[")
-        return "nothing fits, see above" if nothing else row.reason
-    if plan.throughput is None or row.throughput is None:
-        return ""
-    mine, own = plan.cost.per_1000_requests, row.cost_per_1000_requests
-    if plan.objective.name in ("cost", "effective_cost") and mine and own and abs(own / mine - 1.0) > 1e-6:
-        return f"keeps every promise, {100.0 * abs(own / mine - 1.0):.3g} % {'dearer' if own > mine else 'cheaper'}"
-    if row.throughput > plan.throughput * (1.0 + 1e-6):
-        return "would serve more" if row.excluded else f"could serve more, but the objective is {plan.objective.name}"
-    if row.throughput < plan.throughput * (1.0 - 1e-6):
-        return f"keeps every promise, with {plan.throughput - row.throughput:.3g} req/s less"
-    more = (row.payload_bytes_per_request or 0.0) - _payload(plan)
-    return "ties" + (f"; moves {words.gibibytes(more)} more a request" if more > 0 else "")
-
-
-def _payload(plan: Plan) -> float:
-    served = sum(result.served for result in plan.workloads.values())
-    moved = sum(
-        handoff.rate.at_load * handoff.bytes_per_request * (2 if handoff.store else 1) for handoff in plan.handoffs
-    )
-    return moved / served if served else 0.0
 
 
 def _next(plan: Plan, _: Instance) -> Iterator[str]:
@@ -199,9 +143,9 @@ def _assumed(plan: Plan, _: Instance) -> Iterator[str]:
 
 def _no_plan(plan: Plan, _: Instance) -> Iterator[str]:
     if plan.status == "stopped":
-        yield "  Stopped before a plan was found; give it more time with --time-limit."
+        yield f"  {answer.STOPPED}"
         return
-    yield "  No plan keeps every limit; this is proven."
+    yield f"  {answer.NO_PLAN}"
     for conflict in plan.conflicts:
         short = all(len(limit) < 40 for limit in conflict.limits)
         yield from words.wrap(f"In conflict: {', '.join(conflict.limits)}." if short else "What stands in the way:")

@@ -18,6 +18,8 @@ from models.quantities import (
 
 Precision = Literal["bf16", "fp8"]
 Duplex = Literal["shared", "per-direction"]
+Degrees = Annotated[list[Annotated[int, Field(ge=1, le=4096)]], Field(min_length=1)]
+"""Degrees of parallelism; a single number in a file is a list of one."""
 
 
 class Accelerator(Described):
@@ -52,6 +54,26 @@ class Efficiency(Described):
     """Of peak memory bandwidth (MBU)."""
 
 
+class ScaleUp(Described):
+    """The link between the GPUs of one server, as one GPU sees it."""
+
+    name: str | None = None
+    """Catalog name."""
+    bandwidth: PositiveBytesPerSecond
+    """Of one GPU in one direction."""
+    startup: Seconds = 0.0
+    """Fixed time of each transfer."""
+    link_efficiency: PositiveShare = 1.0
+    """Payload share of the bandwidth."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Where each number comes from."""
+
+    @property
+    def payload_bandwidth(self) -> float:
+        """Payload bandwidth of one GPU, in B/s."""
+        return self.bandwidth * self.link_efficiency
+
+
 class Group(Described):
     """A group of identical servers; its GPUs are counted, never named."""
 
@@ -59,12 +81,20 @@ class Group(Described):
     """A catalog name, a catalog name with changes (`{catalog: NAME, memory: 40 GB}`), or a description."""
     server: str | None = None
     """Catalog name of the server; gives `accelerator` and `per_server`."""
-    servers: Count
-    """Number of servers."""
+    servers: Annotated[int, Field(ge=0, le=10**7)] | Literal["unlimited"]
+    """Number of servers: those that are there (0 when all come from bundles), or `unlimited`: rented as needed."""
     per_server: Count
     """GPUs in one server."""
     price: MoneyPerSecond | None = None
     """Price of one GPU, in money per time."""
+    rent: Literal["gpu", "server"] = "gpu"
+    """What is rented at a time where `servers: unlimited`."""
+    tp: Degrees | None = None
+    """Tensor-parallel degrees of units on this group; default: every power of two up to `per_server`."""
+    pp: Degrees | None = None
+    """Pipeline-parallel degrees of units on this group; default: what the model needs to fit."""
+    scale_up: ScaleUp | None = None
+    """Link between the GPUs of one server: a catalog name or a description; default: the server's or accelerator's."""
     usable_memory: PositiveShare | None = None
     """Share of the GPU memory that an engine may fill; default: the accelerator's."""
     efficiency: Efficiency | None = None
@@ -78,13 +108,35 @@ class Group(Described):
 
     @property
     def cards(self) -> int:
-        """GPUs in the group."""
-        return self.servers * self.per_server
+        """GPUs that are there, those of bundles and rented ones apart."""
+        return 0 if self.servers == "unlimited" else self.servers * self.per_server
 
     @property
     def usable(self) -> float:
         """Share of the GPU memory that an engine may fill."""
         return self.accelerator.usable_memory if self.usable_memory is None else self.usable_memory
+
+
+class Step(Described):
+    """What may be added to a link, as often as `at_most` says."""
+
+    ports: Count = 1
+    """Ports of one step, of the kind that the link has."""
+    price: MoneyPerSecond
+    """Price of one step, on the whole link."""
+    at_most: Annotated[int, Field(ge=1, le=10**4)]
+    """Steps at most."""
+
+
+class Bundle(Described):
+    """GPUs that are bought together, whole."""
+
+    cards: Annotated[dict[str, Count], Field(min_length=1)]
+    """GPUs of each group in one bundle."""
+    price: MoneyPerSecond | None = None
+    """Price of one bundle, in money per time."""
+    at_most: Annotated[int, Field(ge=0, le=10**7)] | None = None
+    """Bundles at most; default: as many as needed."""
 
 
 class Link(Described):
@@ -104,6 +156,8 @@ class Link(Described):
     """Whether the ports belong to the link as a whole or to every server on it."""
     link_efficiency: PositiveShare = 1.0
     """Payload share of the bandwidth; 1 when the bandwidth stated is the payload rate."""
+    step: Step | None = None
+    """Ports that may be added at a price."""
     sources: dict[str, str] = Field(default_factory=dict)
     """Where each number comes from."""
 
@@ -132,4 +186,18 @@ class Hardware(Described):
     groups: Annotated[dict[str, Group], Field(min_length=1)]
     links: dict[str, Link] = Field(default_factory=dict)
     stores: dict[str, Store] = Field(default_factory=dict)
+    bundles: dict[str, Bundle] = Field(default_factory=dict)
+    """GPUs that a plan may buy."""
     efficiency: Efficiency = Field(default_factory=Efficiency)
+
+    @property
+    def purchases(self) -> dict[str, Bundle]:
+        """Everything that may be bought: bundles, and what is rented of an unlimited group, under the group's name."""
+        return {**self.bundles, **{n: _rented(n, g) for n, g in self.groups.items() if g.servers == "unlimited"}}
+
+
+def _rented(name: str, group: Group) -> Bundle:
+    """One rented GPU or server of an unlimited group; made of parts that were checked when they were read."""
+    cards = group.per_server if group.rent == "server" else 1
+    price = None if group.price is None else group.price * cards
+    return Bundle.model_construct(cards={name: cards}, price=price, at_most=None)

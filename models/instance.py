@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from models.base import Described
+from models.given import CurrentPool, Measured
 from models.hardware import Hardware
 from models.llm import Llm
 from models.workload import Billing, Limits, Objective, Schemes, Service, Workload
@@ -22,16 +23,25 @@ class Instance(Described):
     hardware: Hardware
     models: Annotated[dict[str, Llm], Field(min_length=1)]
     workloads: Annotated[dict[str, Workload], Field(min_length=1)]
+    measured: dict[str, Measured] = Field(default_factory=dict)
+    """Units with measured rates."""
     service: Service = Field(default_factory=Service)
     schemes: Schemes = Field(default_factory=Schemes)
     billing: Billing = Field(default_factory=Billing)
     objective: Objective = "effective_cost"
     limits: Limits = Field(default_factory=Limits)
+    current: list[CurrentPool] = Field(default_factory=list)
+    """What runs today; it is evaluated as it stands."""
 
     @property
     def rate(self) -> float:
         """Arrivals of all workloads, in requests/s."""
         return sum(workload.rate for workload in self.workloads.values())
+
+    @property
+    def drops(self) -> bool:
+        """Whether some requests may be turned away."""
+        return any(workload.minimum_share < 1.0 for workload in self.workloads.values())
 
     def startup(self, group: str) -> float:
         """Seconds from stopped to ready for units on ``group``."""

@@ -1,42 +1,24 @@
 """Keys and words of the instance format that are known but not built yet: refused, never ignored."""
 
 KEYS: dict[str, frozenset[str]] = {
-    "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases", "current"}),
+    "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases"}),
     "hardware": frozenset({"sites", "numa", "cpus"}),
     "hardware.efficiency": frozenset({"file", "model"}),
-    "hardware.groups.*": frozenset({"tp", "pp", "at", "retire", "resale", "power", "host_memory", "drives", "bundle"}),
-    "hardware.links.*": frozenset({"within", "step", "price", "multipath"}),
+    "hardware.groups.*": frozenset({"at", "retire", "resale", "power", "host_memory", "drives", "ep", "dp"}),
+    "hardware.links.*": frozenset({"within", "price", "multipath"}),
     "hardware.stores.*": frozenset({"price", "nodes"}),
-    "models.*": frozenset({"adapters", "tp", "pp", "ep", "dp", "parallelism"}),
-    "workloads.*": frozenset(
-        {
-            "users",
-            "think_time",
-            "per_day",
-            "lengths",
-            "histogram",
-            "plan_for",
-            "priority",
-            "value",
-            "minimum_share",
-            "targets",
-            "reuse",
-            "tool_wait",
-            "deadline",
-            "pin",
-        }
-    ),
-    "limits": frozenset(
-        {"budget", "power", "racks", "vendor_share", "spare", "efficiency_margin", "units", "pin", "forbid"}
-    ),
+    "models.*": frozenset({"adapters", "ep", "dp", "parallelism"}),
+    "workloads.*": frozenset({"priority", "reuse", "tool_wait", "deadline"}),
+    "workloads.*.targets": frozenset({"e2e"}),
+    "limits.spare": frozenset({"servers"}),
+    "limits": frozenset({"budget", "power", "racks", "vendor_share", "efficiency_margin", "pin", "forbid"}),
     "service": frozenset({"simulate"}),
 }
 """Path pattern (`*` is any name) -> keys that are known there."""
 
 WORDS: dict[str, frozenset[str]] = {
-    "schemes.allow": frozenset({"hybrid", "attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
+    "schemes.allow": frozenset({"attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
     "limits.pools": frozenset({"attention", "ffn", "expert", "encode"}),
-    "objective": frozenset({"headroom", "power"}),
 }
 """Place -> words that are known there."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from models.base import Described
-from models.hardware import Precision
+from models.hardware import Degrees, Precision
 from models.quantities import Count
 
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
@@ -57,6 +57,10 @@ class Llm(Described):
     """Another model whose context state is kept and handed over in place of this one's; stage times stay."""
     query_work: Literal["hidden", "added"] = "hidden"
     """Query-side work of a compact MLA `handoff_state`: hidden under reading, or added to each decode step."""
+    tp: Degrees | None = None
+    """Tensor-parallel degrees of units; default: every power of two that divides the model and fits in a server."""
+    pp: Degrees | None = None
+    """Pipeline-parallel degrees of units; default: what is needed to fit."""
     weights: Precision
     """Precision of the layer matrices; embeddings, head and norms stay BF16."""
     kv: Precision

@@ -20,16 +20,19 @@ Keys = tuple[str | int, ...]
 def load(path: Path, changes: Iterable[str] = ()) -> Instance:
     """The instance in the file ``path``, after ``PATH=VALUE`` changes. Raises BadInput with every problem."""
     document = files.read(path)
-    return build(document, changes)
+    return build(document, changes, path.parent)
 
 
-def build(document: files.Document, changes: Iterable[str] = ()) -> Instance:
-    """The instance in a document that was read. Raises BadInput with every problem, each with its line."""
+def build(document: files.Document, changes: Iterable[str] = (), base: Path | None = None) -> Instance:
+    """The instance in a document that was read. Raises BadInput with every problem, each with its line.
+
+    Files that it names are looked for in ``base``; without it none is read.
+    """
     data = dict(document.data)
     changes = list(changes)
     for change in changes:
         data = changed(data, change)
-    resolved, problems = resolve(data)
+    resolved, problems = resolve(data, base)
     unfilled = tuple(problem.path.rpartition(".")[0] + "." for problem in problems)
     problems.extend(references.check(resolved))
     instance: Instance | None = None
@@ -166,7 +169,7 @@ _IN_WORDS: dict[str, tuple[str, str | None]] = {
 }
 """What pydantic finds -> what is wrong and what would be right, for people who do not know Python."""
 _BOUNDS = {"greater_than_equal": ("ge", "or more"), "less_than_equal": ("le", "or less")}
-_UNION_TAGS = frozenset({"constrained-int", "literal['max']", "int"})
+_UNION_TAGS = frozenset({"literal['unlimited']", "constrained-int", "literal['max']", "int"})
 
 
 def _fields(keys: Keys) -> list[str]:

@@ -69,7 +69,12 @@ class Pool(Described):
     """Requests in one decode step (the largest over the workloads); None where nothing is decoded."""
     batches: dict[str, int]
     """By workload."""
-    memory: Memory
+    step_s: float | None
+    """Step time that paces decoding, where targets ask for one."""
+    measured: str | None
+    """Name of the measured unit that it is made of."""
+    memory: Memory | None
+    """None where units were measured, not computed."""
     utilisation: float
     """Busy share at the stated arrivals."""
     capacity: float
@@ -162,6 +167,18 @@ class Cost(Described):
     currency: str
 
 
+class Purchase(Described):
+    """What the plan buys or rents besides what is there."""
+
+    name: str
+    kind: Literal["bundle", "rented", "link step"]
+    count: int
+    cards: dict[str, int]
+    """GPUs that come with it, by group."""
+    per_hour: float | None
+    """Money an hour for all of them."""
+
+
 class Traffic(Described):
     """What crosses a link at the stated arrivals."""
 
@@ -187,6 +204,25 @@ class Row(Described):
     split: dict[str, dict[str, int]]
     excluded: bool
     reason: str | None
+
+
+class Today(Described):
+    """What runs today, evaluated as it stands."""
+
+    throughput: float
+    """Requests/s of the stated mix that it sustains."""
+    holds: bool
+    """Whether it keeps every promise."""
+    reason: str | None
+    """The promise that it breaks."""
+    binds: list[str]
+    """Resources that are full when it gives its most."""
+    breaks_at: float | None
+    """Arrivals from which a promise breaks, in requests/s; None where one is broken already."""
+    drained_s: float | None
+    cost_per_hour: float | None
+    cards: dict[str, int]
+    """GPUs in use, by group."""
 
 
 class Marginal(Described):
@@ -242,9 +278,11 @@ class Plan(Described):
     resources: list[Resource]
     drain: Drain | None
     cost: Cost
+    purchases: list[Purchase]
     tiers: list[dict[str, Any]] = Field(default_factory=list)
     experts: list[dict[str, Any]] = Field(default_factory=list)
     traffic: list[Traffic]
+    current: Today | None
     alternatives: list[Row]
     marginal: list[Marginal]
     conflicts: list[Conflict]

@@ -4,45 +4,36 @@ They read the plain document, so that they report beside the problems of single 
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
-from models.errors import Problem, nearest, path_text, shown
-
-Path = tuple[str | int, ...]
+from models import demands, shapes
+from models.errors import Problem, nearest
+from models.plain import Path, entries, is_whole, mapping, problem
 
 
 def check(data: dict[str, Any]) -> Iterator[Problem]:
     """Every problem between keys; values of the wrong type are passed over here."""
-    hardware = _map(data.get("hardware"))
-    groups, links = _map(hardware.get("groups")), _map(hardware.get("links"))
-    yield from _names(data, groups, links, _map(hardware.get("stores")))
-    yield from _links(groups, links, _map(hardware.get("stores")))
-    for name, store in _entries(hardware.get("stores")):
+    hardware = mapping(data.get("hardware"))
+    groups, links = mapping(hardware.get("groups")), mapping(hardware.get("links"))
+    yield from _names(data, groups, links, mapping(hardware.get("stores")))
+    yield from _links(groups, links, mapping(hardware.get("stores")))
+    for name, store in entries(hardware.get("stores")):
         yield from _known(store, "on", links, ("hardware", "stores", name), "link", "hardware.links")
-    for name, workload in _entries(data.get("workloads")):
+    for name, workload in entries(data.get("workloads")):
         path: Path = ("workloads", name)
-        yield from _known(workload, "model", _map(data.get("models")), path, "model", "models")
-        yield from _lengths(workload, path)
+        yield from _known(workload, "model", mapping(data.get("models")), path, "model", "models")
+        yield from demands.check(workload, path)
         yield from _placement(workload, groups, path)
-    for name, llm in _entries(data.get("models")):
-        yield from _shape(llm, ("models", name))
+    for name, llm in entries(data.get("models")):
+        yield from shapes.check(llm, ("models", name))
     yield from _cards(groups)
     yield from _prices(data, groups)
     yield from _pools(data, groups)
-
-
-def _map(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _entries(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, entry in _map(value).items():
-        if isinstance(entry, dict):
-            yield name, entry
-
-
-def _problem(path: Path, message: str, value: object = None, accepted: str | None = None) -> Problem:
-    return Problem(path_text(path), message, None if value is None else shown(value), accepted)
+    yield from _bundles(hardware, groups)
+    yield from _given(data, groups)
+    yield from _dropping(data)
+    for name, group in entries(groups):
+        yield from shapes.degrees(group, ("hardware", "groups", name))
 
 
 def _known(
@@ -52,7 +43,7 @@ def _known(
     if isinstance(name, str) and name not in known:
         guess = nearest(name, known)
         message = f"no {noun} of this name under {where}" + (f"; {guess}" if guess else "")
-        yield _problem((*path, key), message, name, "one of " + ", ".join(known) if known else None)
+        yield problem((*path, key), message, name, "one of " + ", ".join(known) if known else None)
 
 
 def _names(
@@ -61,50 +52,38 @@ def _names(
     for kind, known in (("links", links), ("stores", stores)):
         for name in known:
             if name in groups or (kind == "stores" and name in links):
-                yield _problem(("hardware", kind, name), "the name is taken by another place", name, "a new name")
+                yield problem(("hardware", kind, name), "the name is taken by another place", name, "a new name")
     named: list[tuple[Path, dict[str, Any]]] = [
         (("hardware", "groups"), groups),
         (("hardware", "links"), links),
         (("hardware", "stores"), stores),
-        (("models",), _map(data.get("models"))),
-        (("workloads",), _map(data.get("workloads"))),
+        (("models",), mapping(data.get("models"))),
+        (("workloads",), mapping(data.get("workloads"))),
     ]
     for path, known in named:
         for name in known:
             if not name or len(name) > 64 or not all(c.isalnum() or c in "-_." for c in name):
                 accepted = "letters, digits, '-', '_' and '.', at most 64"
-                yield _problem((*path, name), "not a usable name", name, accepted)
+                yield problem((*path, name), "not a usable name", name, accepted)
 
 
 def _links(groups: dict[str, Any], links: dict[str, Any], stores: dict[str, Any]) -> Iterator[Problem]:
-    for name, link in _entries(links):
+    for name, link in entries(links):
         connects = link.get("connects")
         if not isinstance(connects, list):
             continue
-        mine = [store for store, entry in _entries(stores) if entry.get("on") == name]
+        mine = [store for store, entry in entries(stores) if entry.get("on") == name]
         known = {**groups, **{other: None for other in links if other != name}, **dict.fromkeys(mine)}
         for index, place in enumerate(connects):
             path: Path = ("hardware", "links", name, "connects", index)
             if not isinstance(place, str):
                 continue
             if place in connects[:index]:
-                yield _problem(path, "named twice", place, "each place once")
+                yield problem(path, "named twice", place, "each place once")
             elif place not in known:
                 guess = nearest(place, known)
                 message = "no group, other link, or store on this link has this name" + (f"; {guess}" if guess else "")
-                yield _problem(path, message, place, "one of " + ", ".join(known))
-
-
-def _lengths(workload: dict[str, Any], path: Path) -> Iterator[Problem]:
-    tokens, cached = workload.get("input"), workload.get("cached", 0)
-    if _whole(tokens) and _whole(cached) and 0 < tokens <= cached:
-        accepted = f"0 to {tokens - 1}: at least one input token is computed"
-        yield _problem((*path, "cached"), "not less than the input", cached, accepted)
-    longest = _map(workload.get("longest"))
-    for key in ("input", "output"):
-        own, most = workload.get(key), longest.get(key)
-        if _whole(own) and _whole(most) and most < own:
-            yield _problem((*path, "longest", key), f"shorter than the {key} itself", most, f"{own} or more")
+                yield problem(path, message, place, "one of " + ", ".join(known))
 
 
 def _placement(workload: dict[str, Any], groups: dict[str, Any], path: Path) -> Iterator[Problem]:
@@ -118,37 +97,10 @@ def _placement(workload: dict[str, Any], groups: dict[str, Any], path: Path) -> 
             if name not in groups:
                 guess = nearest(name, groups)
                 message = "no group of this name" + (f"; {guess}" if guess else "")
-                yield _problem((*path, key, index), message, name, "one of " + ", ".join(groups))
+                yield problem((*path, key, index), message, name, "one of " + ", ".join(groups))
     allowed = set(named.get("allow", groups)) - set(named.get("deny", []))
     if named and groups and not allowed & set(groups):
-        yield _problem((*path, "deny" if "deny" in named else "allow"), "leaves no group to serve it")
-
-
-def _whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _shape(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
-    experts = [key for key in ("num_experts", "num_local_experts", "n_routed_experts") if llm.get(key)]
-    if experts:
-        yield _problem(
-            (*path, experts[0]), "mixture-of-experts models are not supported yet", llm[experts[0]], "a dense model"
-        )
-    if llm.get("query_work") == "added" and not _map(llm.get("handoff_state")).get("kv_lora_rank"):
-        accepted = "a compact MLA state, e.g. handoff_state: DeepSeek-V3"
-        yield _problem((*path, "query_work"), "needs a handoff_state that has such work", "added", accepted)
-    heads, kv_heads = llm.get("num_attention_heads"), llm.get("num_key_value_heads")
-    if _whole(heads) and _whole(kv_heads) and kv_heads > 0 and heads % kv_heads:
-        accepted = f"a divisor of num_attention_heads = {heads}"
-        yield _problem((*path, "num_key_value_heads"), "does not divide the query heads", kv_heads, accepted)
-    if llm.get("sliding_window"):
-        yield _problem(
-            (*path, "sliding_window"), "sliding windows are not supported yet", llm["sliding_window"], "full attention"
-        )
-    if llm.get("kv_lora_rank") and not experts:
-        yield _problem(
-            (*path, "kv_lora_rank"), "MLA models are not supported yet", llm["kv_lora_rank"], "MHA or GQA attention"
-        )
+        yield problem((*path, "deny" if "deny" in named else "allow"), "leaves no group to serve it")
 
 
 MOST_CARDS = 10**8
@@ -156,42 +108,128 @@ MOST_CARDS = 10**8
 
 
 def _cards(groups: dict[str, Any]) -> Iterator[Problem]:
-    for name, group in _entries(groups):
+    for name, group in entries(groups):
         servers, each = group.get("servers"), group.get("per_server")
-        if _whole(servers) and _whole(each) and max(servers, each) <= 10**7 and servers * each > MOST_CARDS:
+        if is_whole(servers) and is_whole(each) and max(servers, each) <= 10**7 and servers * each > MOST_CARDS:
             accepted = f"at most {MOST_CARDS:,} GPUs in a group"
-            yield _problem(("hardware", "groups", name, "servers"), f"{servers * each:,} GPUs", servers, accepted)
+            yield problem(("hardware", "groups", name, "servers"), f"{servers * each:,} GPUs", servers, accepted)
 
 
 def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     if data.get("objective", "effective_cost") in ("effective_cost", "cost"):
-        for name, group in _entries(groups):
+        for name, group in entries(groups):
             if "price" not in group:
                 message = "missing: the objective is a cost"
-                yield _problem(("hardware", "groups", name, "price"), message, None, "a price of one GPU, e.g. 2.50/h")
+                yield problem(("hardware", "groups", name, "price"), message, None, "a price of one GPU, e.g. 2.50/h")
+        for name, bundle in entries(mapping(data.get("hardware")).get("bundles")):
+            if "price" not in bundle:
+                message = "missing: the objective is a cost"
+                yield problem(("hardware", "bundles", name, "price"), message, None, "a price of one bundle, e.g. 20/h")
+    if data.get("objective") == "power":
+        for name, group in entries(groups):
+            if "power" not in mapping(group.get("accelerator")):
+                message = "missing: the objective is power"
+                path: Path = ("hardware", "groups", name, "accelerator", "power")
+                yield problem(path, message, None, "board power of one GPU, e.g. 700 W")
+
+
+def _bundles(hardware: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
+    for name, bundle in entries(hardware.get("bundles")):
+        path: Path = ("hardware", "bundles", name, "cards")
+        if name in groups:
+            yield problem(("hardware", "bundles", name), "the name is taken by a group", name, "a new name")
+        for group in mapping(bundle.get("cards")):
+            if group not in groups:
+                guess = nearest(group, groups)
+                message = "no group of this name" + (f"; {guess}" if guess else "")
+                yield problem((*path, group), message, group, "one of " + ", ".join(groups))
+            elif mapping(groups[group]).get("servers") == "unlimited":
+                accepted = "a group with a number of servers, 0 where all come from bundles"
+                yield problem((*path, group), "is rented as needed already", group, accepted)
+
+
+def _given(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
+    """Measured units and what runs today: names, and sizes that fit in servers."""
+    models, workloads = mapping(data.get("models")), mapping(data.get("workloads"))
+    for name, unit in entries(data.get("measured")):
+        path: Path = ("measured", name)
+        yield from _known(unit, "group", groups, path, "group", "hardware.groups")
+        yield from _known(unit, "model", models, path, "model", "models")
+        if not unit.get("rates") and not unit.get("table"):
+            yield problem(path, "states no rate", None, "rates by workload, or a table of input, output and rate")
+        for key in mapping(unit.get("rates")):
+            if key not in workloads:
+                guess = nearest(key, workloads)
+                message = "no workload of this name" + (f"; {guess}" if guess else "")
+                yield problem((*path, "rates", key), message, key, "one of " + ", ".join(workloads))
+            elif mapping(workloads[key]).get("model") != unit.get("model"):
+                yield problem((*path, "rates", key), "a workload of another model", key, "a workload of its model")
+        if unit.get("scheme") is not None and unit.get("stage", "both") != "both":
+            yield problem((*path, "scheme"), "only for units that serve whole requests", unit["scheme"], "stage: both")
+        yield from _fits(unit, groups, path, mapping(unit).get("cards"))
+    for index, pool in enumerate(data["current"] if isinstance(data.get("current"), list) else []):
+        path = ("current", index)
+        if not isinstance(pool, dict):
+            continue
+        yield from _known(pool, "group", groups, path, "group", "hardware.groups")
+        yield from _known(pool, "model", models, path, "model", "models")
+        if len(models) > 1 and "model" not in pool:
+            yield problem((*path, "model"), "missing: there are several", None, "one of " + ", ".join(models))
+        yield from _fits(pool, groups, path, None)
+
+
+def _fits(unit: dict[str, Any], groups: dict[str, Any], path: Path, cards: object) -> Iterator[Problem]:
+    each = mapping(groups.get(str(unit.get("group")))).get("per_server")
+    tp, pp = unit.get("tp", 1), unit.get("pp", 1)
+    if is_whole(each) and is_whole(tp) and tp > each:
+        yield problem((*path, "tp"), f"more than the {each} GPUs of a server", tp, f"at most {each}")
+    if is_whole(cards) and is_whole(tp) and is_whole(pp) and cards < tp * pp:
+        yield problem((*path, "cards"), f"fewer than tp x pp = {tp * pp}", cards, f"{tp * pp} or more")
+
+
+def _dropping(data: dict[str, Any]) -> Iterator[Problem]:
+    """What cannot stand beside arrivals that may be turned away, or GPUs without number."""
+    objective = data.get("objective", "effective_cost")
+    hardware = mapping(data.get("hardware"))
+    endless = [f"hardware.groups.{n}" for n, g in entries(hardware.get("groups")) if g.get("servers") == "unlimited"]
+    endless += [f"hardware.bundles.{n}" for n, b in entries(hardware.get("bundles")) if b.get("at_most") is None]
+    if objective in ("throughput", "headroom") and endless:
+        accepted = "at_most for every bundle, a number of servers, or an objective that costs count in"
+        yield problem(("objective",), f"has no limit with {', '.join(endless)}", objective, accepted)
+    for name, workload in entries(data.get("workloads")):
+        share = workload.get("minimum_share", 1)
+        if share in (1, 1.0, "100 %", "100%"):
+            continue
+        path: Path = ("workloads", name, "minimum_share")
+        if mapping(data.get("service")).get("drain") is not None:
+            yield problem(path, "not supported yet beside service.drain", share, "one of the two")
+        if objective in ("throughput", "headroom"):
+            yield problem(
+                path, f"means nothing to the objective {objective}", share, "effective_cost, cost, power or gpus"
+            )
 
 
 def _pools(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
-    limits = _map(data.get("limits")).get("pools")
+    limits = mapping(data.get("limits")).get("pools")
     for index, limit in enumerate(limits if isinstance(limits, list) else []):
         if not isinstance(limit, dict):
             continue
         path: Path = ("limits", "pools", index)
         yield from _known(limit, "group", groups, path, "group", "hardware.groups")
-        yield from _known(limit, "model", _map(data.get("models")), path, "model", "models")
+        yield from _known(limit, "model", mapping(data.get("models")), path, "model", "models")
         pair = {"pd-direct", "pd-pooled"}
-        schemes = _map(data.get("schemes"))
+        schemes = mapping(data.get("schemes"))
         allowed = schemes.get("allow", sorted(pair))
         both = isinstance(allowed, list) and pair <= {name for name in allowed if isinstance(name, str)}
         if limit.get("scheme") in pair and both and schemes.get("mix", True) is not False:
             message = "prefill and decode units serve both pd-direct and pd-pooled here"
             accepted = "a bound by stage, one of the two schemes allowed, or `mix: false`"
-            yield _problem((*path, "scheme"), message, limit["scheme"], accepted)
+            yield problem((*path, "scheme"), message, limit["scheme"], accepted)
         bounds = {key: limit[key] for key in ("exactly", "at_least", "at_most") if limit.get(key) is not None}
         if not bounds:
-            yield _problem(path, "bounds nothing", None, "one of exactly, at_least, at_most")
+            yield problem(path, "bounds nothing", None, "one of exactly, at_least, at_most")
         if "exactly" in bounds and len(bounds) > 1:
-            yield _problem((*path, "exactly"), "stands beside another bound", bounds["exactly"], "exactly alone")
+            yield problem((*path, "exactly"), "stands beside another bound", bounds["exactly"], "exactly alone")
         low, high = bounds.get("at_least"), bounds.get("at_most")
-        if _whole(low) and _whole(high) and low > high:
-            yield _problem((*path, "at_least"), f"more than at_most = {high}", low, f"at most {high}")
+        if is_whole(low) and is_whole(high) and low > high:
+            yield problem((*path, "at_least"), f"more than at_most = {high}", low, f"at most {high}")

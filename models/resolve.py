@@ -5,16 +5,20 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path as Folder
 from typing import Any
 
 from models import catalog
-from models.errors import Problem, nearest, path_text
+from models.errors import BadInput, Problem, nearest, path_text
 
 Path = tuple[str | int, ...]
 
 
-def resolve(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The document with catalog entries filled in, and a problem for every name that is not there."""
+def resolve(data: dict[str, Any], base: Folder | None = None) -> tuple[dict[str, Any], list[Problem]]:
+    """The document with catalog entries, rates and lengths filled in, and a problem for every name that is not there.
+
+    Files that the document names are looked for in ``base``; without it none is read.
+    """
     resolved = deepcopy(data)
     problems: list[Problem] = []
     hardware = resolved.get("hardware")
@@ -27,9 +31,36 @@ def resolve(data: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
                 link["duplex"] = "per-direction"
     for name, llm in _mappings(resolved.get("models")):
         problems.extend(_llm(llm, ("models", name)))
+    for name, workload in _mappings(resolved.get("workloads")):
+        problems.extend(_workload(workload, ("workloads", name), base))
     return resolved, problems
 
 
+def _workload(workload: dict[str, Any], path: Path, base: Folder | None) -> list[Problem]:
+    problems: list[Problem] = []
+    if any(key in workload for key in _SETTLED):  # a plain rate needs nothing
+        from models import traffic  # here, since few instances need it
+
+        problems.extend(traffic.settle(workload, path, base))
+    if "histogram" in workload:
+        from models import tabular
+
+        try:
+            workload.setdefault("lengths", tabular.histogram(workload.pop("histogram"), (*path, "histogram"), base))
+        except BadInput as error:
+            workload["lengths"] = [{"share": 1.0, "input": 1, "output": 1}]  # stands in
+            problems.extend(error.problems)
+    if isinstance(workload.get("pin"), str):
+        if "allow" in workload or "deny" in workload:
+            accepted = "pin alone: it is the one group that may serve"
+            problems.append(
+                Problem(path_text((*path, "pin")), "stands beside allow or deny", workload["pin"], accepted)
+            )
+        workload["allow"] = [workload.pop("pin")]
+    return problems
+
+
+_SETTLED = ("users", "think_time", "per_day", "arrivals", "plan_for", "dispersion")
 _NOT_OF_A_LINK = ("name", "kind")
 _OF_A_GROUP = ("accelerator", "per_server")
 
@@ -68,11 +99,13 @@ def _merge(target: dict[str, Any], kind: str, path: Path, drop: tuple[str, ...] 
 
 def _group(group: dict[str, Any], path: Path) -> list[Problem]:
     problems: list[Problem] = []
+    wired = None
     if isinstance(group.get("server"), str):
         server, problems = _find("servers", group["server"], (*path, "server"))
         for key in _OF_A_GROUP:
             if key in server:
                 group.setdefault(key, server[key])
+        wired = server.get("scale_up")
     accelerator = group.get("accelerator")
     if isinstance(accelerator, str):
         found, missing = _find("accelerators", accelerator, (*path, "accelerator"))
@@ -81,11 +114,36 @@ def _group(group: dict[str, Any], path: Path) -> list[Problem]:
             group["accelerator"] = found
     elif isinstance(accelerator, dict):
         problems.extend(_merge(accelerator, "accelerators", (*path, "accelerator")))
-    return problems
+    if isinstance(group.get("accelerator"), dict):
+        wired = wired or group["accelerator"].get("scale_up")
+    if "scale_up" not in group and wired is not None:
+        group["scale_up"] = wired
+    _degrees(group)
+    return [*problems, *_scale_up(group, path)]
+
+
+def _scale_up(group: dict[str, Any], path: Path) -> list[Problem]:
+    link = group.get("scale_up")
+    if isinstance(link, str):
+        found, problems = _find("links", link, (*path, "scale_up"))
+        group["scale_up"] = {key: found[key] for key in _OF_A_SCALE_UP if key in found} if found else None
+        return problems
+    return _merge(link, "links", (*path, "scale_up"), drop=("kind", "duplex")) if isinstance(link, dict) else []
+
+
+def _degrees(entry: dict[str, Any]) -> None:
+    """A single degree of parallelism becomes a list of one."""
+    for key in ("tp", "pp"):
+        if isinstance(entry.get(key), int) and not isinstance(entry[key], bool):
+            entry[key] = [entry[key]]
+
+
+_OF_A_SCALE_UP = ("name", "bandwidth", "startup", "link_efficiency", "sources")
 
 
 def _llm(llm: dict[str, Any], path: Path) -> list[Problem]:
     problems = _merge(llm, "models", path)
+    _degrees(llm)
     quantised = llm.get("quantization_config")
     native = "fp8" if isinstance(quantised, dict) and quantised.get("quant_method") == "fp8" else "bf16"
     llm.setdefault("weights", native)

@@ -7,11 +7,14 @@ from pydantic import Field
 from models.base import Described
 from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TokenCount
 
-Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled"]
+Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled", "hybrid"]
 SCHEMES: tuple[Scheme, ...] = ("replicas", "chunked", "pd-direct", "pd-pooled")
+"""Schemes that are allowed when an instance names none; `hybrid` has to be named."""
 Stage = Literal["prefill", "decode", "both"]
-Objective = Literal["effective_cost", "cost", "throughput", "gpus"]
+Objective = Literal["effective_cost", "cost", "throughput", "headroom", "power", "gpus"]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
+Cached = Annotated[int, Field(ge=0, le=10**9)]
+Units = Annotated[int, Field(ge=0, le=10**7)]
 
 
 class Request(Described):
@@ -21,23 +24,55 @@ class Request(Described):
     output: TokenCount
 
 
+class Length(Described):
+    """A class of requests of one workload."""
+
+    share: PositiveShare
+    """Share of the workload's requests; all shares add up to 1."""
+    input: TokenCount
+    """Input tokens of a request, cached ones included."""
+    output: TokenCount
+    """Output tokens of a request, the first one included."""
+    cached: Cached = 0
+    """Input tokens whose state prefill already holds (prefix hit)."""
+
+
+class Targets(Described):
+    """Times that every request has to keep: hard limits, without queueing."""
+
+    ttft: PositiveSeconds | None = None
+    """First token, handoff included."""
+    tpot: PositiveSeconds | None = None
+    """Time per output token after the first."""
+
+
 class Workload(Described):
     """Requests of one kind that arrive at one rate."""
 
     model: str
     """Name of an entry under `models`."""
     rate: PositiveRequestsPerSecond
-    """Arrivals."""
-    input: TokenCount
-    """Input tokens of a request, cached ones included."""
-    output: TokenCount
+    """Arrivals; or `users` with `think_time`, `per_day`, or `arrivals`, from which it follows."""
+    rate_from: str | None = None
+    """How the rate followed from what the file says."""
+    input: TokenCount | None = None
+    """Input tokens of a request, cached ones included; or `lengths`."""
+    output: TokenCount | None = None
     """Output tokens of a request, the first one included."""
-    cached: Annotated[int, Field(ge=0, le=10**9)] = 0
+    cached: Cached = 0
     """Input tokens whose state prefill already holds (prefix hit)."""
+    lengths: Annotated[list[Length], Field(min_length=1)] | None = None
+    """Classes with shares in place of `input` and `output`; every unit that serves the workload gets the same mix."""
     batch: Batch | Literal["max"] | None = None
-    """Requests that share a decode step: a number, `max` (what memory holds), or left out (chosen)."""
+    """Requests that a decode unit holds at once: a number, `max` (what memory holds), or left out (chosen)."""
     qualifying: PositiveShare = 1.0
     """Share of finished requests that are good enough."""
+    targets: Targets = Field(default_factory=Targets)
+    """Times that every request has to keep."""
+    value: Annotated[float, Field(gt=0.0, le=1e9)] = 1.0
+    """What a qualifying request is worth beside those of other workloads."""
+    minimum_share: PositiveShare = 1.0
+    """Share of the arrivals that must be served; below 1 the rest may be turned away."""
     allow: Annotated[list[str], Field(min_length=1)] | None = None
     """Groups that may serve it; default: every group."""
     deny: list[str] = Field(default_factory=list)
@@ -50,9 +85,38 @@ class Workload(Described):
         return group not in self.deny and (self.allow is None or group in self.allow)
 
     @property
-    def admitted(self) -> Request:
-        """The request that memory is checked with."""
-        return self.longest or Request(input=self.input, output=self.output)
+    def classes(self) -> tuple[Length, ...]:
+        """Lengths with their shares; one class where there is a single length."""
+        if self.lengths is not None:
+            return tuple(self.lengths)
+        return (Length.model_construct(share=1.0, input=self.input or 1, output=self.output or 1, cached=self.cached),)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether any request has more than the one output token that prefill gives."""
+        return any(one.output > 1 for one in self.classes)
+
+    @property
+    def mean_input(self) -> float:
+        """Mean input tokens."""
+        return sum(one.share * one.input for one in self.classes)
+
+    @property
+    def mean_output(self) -> float:
+        """Mean output tokens."""
+        return sum(one.share * one.output for one in self.classes)
+
+    @property
+    def longest_input(self) -> int:
+        """Longest input that memory is checked with."""
+        return self.longest.input if self.longest else max(one.input for one in self.classes)
+
+    @property
+    def longest_total(self) -> int:
+        """Most tokens of a request, input and output, that memory is checked with."""
+        if self.longest:
+            return self.longest.input + self.longest.output
+        return max(one.input + one.output for one in self.classes)
 
 
 class Service(Described):
@@ -78,7 +142,7 @@ class Billing(Described):
 
     currency: str = "USD"
     pay: Literal["reserved", "used"] = "reserved"
-    """`reserved`: every GPU listed is paid. `used`: only those in the plan."""
+    """`reserved`: every GPU listed is paid. `used`: only those in the plan. What is bought or rented is paid too."""
 
 
 class PoolLimit(Described):
@@ -88,12 +152,30 @@ class PoolLimit(Described):
     group: str | None = None
     scheme: Scheme | None = None
     model: str | None = None
-    exactly: Annotated[int, Field(ge=0, le=10**7)] | None = None
-    at_least: Annotated[int, Field(ge=0, le=10**7)] | None = None
-    at_most: Annotated[int, Field(ge=0, le=10**7)] | None = None
+    exactly: Units | None = None
+    at_least: Units | None = None
+    at_most: Units | None = None
+
+
+class UnitLimit(Described):
+    """A bound that holds for each pool that is there."""
+
+    at_least: Annotated[int, Field(ge=1, le=10**6)]
+    """Units of a pool, if it has any."""
+
+
+class Spare(Described):
+    """Units that may fail."""
+
+    units: Annotated[int, Field(ge=1, le=10**6)]
+    """Units of every pool without which the arrivals are still served."""
 
 
 class Limits(Described):
     """Limits beside the cards that exist."""
 
     pools: list[PoolLimit] = Field(default_factory=list)
+    units: UnitLimit | None = None
+    """Least units of each pool."""
+    spare: Spare | None = None
+    """Arrivals are served with so many units fewer in every pool (N+1)."""

@@ -1,7 +1,9 @@
 """From counts and flows to a plan: pools, handoffs, times, resources, cost, in the words of the contract."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 from models.instance import Instance
 from models.plan import (
@@ -12,6 +14,7 @@ from models.plan import (
     Parallelism,
     Phase,
     Pool,
+    Purchase,
     Resource,
     Traffic,
 )
@@ -30,8 +33,13 @@ class Chosen:
     """Counts with their flows at capacity, ready to be described."""
 
     data: Data
+    """With the steps that were added to links."""
     counts: tuple[int, ...]
     settled: Settled
+    loaded: Settled | None = None
+    """Flows at load, where they are not those at capacity, scaled."""
+    bundles: Mapping[str, int] = field(default_factory=dict)
+    steps: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def instance(self) -> Instance:
@@ -40,8 +48,21 @@ class Chosen:
 
     @property
     def scale(self) -> float:
-        """Stated arrivals over capacity: flows at load are flows at capacity times this."""
+        """Stated arrivals over capacity."""
         return self.instance.rate / self.settled.throughput if self.settled.throughput > 0 else 0.0
+
+    @cached_property
+    def load(self) -> Settled:
+        """Flows at load: those at capacity, scaled to the stated arrivals, unless they have to be others."""
+        if self.loaded is not None:
+            return self.loaded
+        scale = self.scale
+        rates = {key: rate * scale for key, rate in self.settled.rates.items()}
+        return Settled(self.instance.rate, rates, tuple(rate * scale for rate in self.settled.routes))
+
+    def served(self, name: str) -> float:
+        """Requests/s of a workload that are served of those that arrive."""
+        return self.load.served.get(name, self.instance.workloads[name].rate)
 
     @property
     def used(self) -> list[tuple[int, Candidate]]:
@@ -56,28 +77,38 @@ class Chosen:
             taken[candidate.group] += self.counts[index] * candidate.cards
         return taken
 
-    def rates(self, index: int) -> dict[str, float]:
-        """Rate of each workload on candidate ``index`` at capacity."""
-        return {name: self.settled.rates.get((name, index), 0.0) for name in self.data.candidates[index].demand}
+    @property
+    def there(self) -> dict[str, int]:
+        """Cards that are there or bought, by group."""
+        hardware, taken = self.instance.hardware, self.cards
+        found = {name: group.cards for name, group in hardware.groups.items()}
+        for name, bundle in hardware.purchases.items():
+            for group, count in bundle.cards.items():
+                found[group] += count * self.bundles.get(name, 0)
+        for name, described in hardware.groups.items():
+            if described.servers == "unlimited" and described.rent == "gpu":
+                found[name] = taken[name]
+        return found
 
-    def busy(self, index: int) -> tuple[float, ...]:
-        """Share of each resource of a pool that is busy at capacity."""
-        candidate, rates = self.data.candidates[index], self.rates(index)
+    def rates(self, index: int, at: Settled | None = None) -> dict[str, float]:
+        """Rate of each workload on candidate ``index``, at capacity unless flows are named."""
+        flows = at or self.settled
+        return {name: flows.rates.get((name, index), 0.0) for name in self.data.candidates[index].demand}
+
+    def busy(self, index: int, at: Settled | None = None) -> tuple[float, ...]:
+        """Share of each resource of a pool that is busy, at capacity unless flows are named."""
+        candidate, rates = self.data.candidates[index], self.rates(index, at)
         return tuple(
             sum(rates[name] * need[k] for name, need in candidate.demand.items()) / self.counts[index]
-            for k in range(len(candidate.kind.resources))
+            for k in range(len(candidate.resources))
         )
 
     @property
     def live_routes(self) -> list[int]:
         """Routes that carry something."""
         floor = 1e-9 * max(self.settled.throughput, 1e-12)
-        return [r for r, rate in enumerate(self.settled.routes) if rate > floor]
-
-
-def load(chosen: Chosen, at_capacity: float) -> Load:
-    """A rate at load and at capacity."""
-    return Load(at_load=at_capacity * chosen.scale, at_capacity=at_capacity)
+        pairs = enumerate(zip(self.settled.routes, self.load.routes, strict=True))
+        return [r for r, (most, load) in pairs if most > floor or load > floor]
 
 
 def scheme_of(chosen: Chosen, index: int) -> str:
@@ -98,15 +129,16 @@ def pools(chosen: Chosen) -> list[Pool]:
     """Every pool with units, idle ones too."""
     described = []
     for index, candidate in chosen.used:
-        count, rates = chosen.counts[index], chosen.rates(index)
-        busiest = max(chosen.busy(index))
-        shares = rates if busiest > 0 else {n: chosen.instance.workloads[n].rate for n in rates}
+        count, rates, loaded = chosen.counts[index], chosen.rates(index), chosen.rates(index, chosen.load)
+        shares = rates if max(chosen.busy(index)) > 0 else {n: chosen.instance.workloads[n].rate for n in rates}
         alone = sum(shares.values()) / max(
             sum(shares[n] * need[k] for n, need in candidate.demand.items()) / count
-            for k in range(len(candidate.kind.resources))
+            for k in range(len(candidate.resources))
         )
         memory = candidate.memory
-        decodes = candidate.stage != "prefill"
+        known = candidate.stage != "prefill" and (
+            candidate.measured is None or chosen.instance.measured[candidate.measured].batch is not None
+        )
         described.append(
             Pool(
                 name=candidate.name,
@@ -117,10 +149,14 @@ def pools(chosen: Chosen) -> list[Pool]:
                 units=count,
                 cards_per_unit=candidate.cards,
                 cards=count * candidate.cards,
-                parallelism=Parallelism(),
-                batch=max(candidate.batches.values()) if decodes else None,
-                batches=dict(candidate.batches) if decodes else {},
-                memory=Memory(
+                parallelism=Parallelism(tp=candidate.tp, pp=candidate.pp),
+                batch=max(candidate.batches.values()) if known else None,
+                batches=dict(candidate.batches) if candidate.stage != "prefill" else {},
+                step_s=candidate.tau,
+                measured=candidate.measured,
+                memory=None
+                if memory is None
+                else Memory(
                     weights=memory.weights,
                     kv=memory.kv,
                     buffers=memory.buffers,
@@ -128,9 +164,9 @@ def pools(chosen: Chosen) -> list[Pool]:
                     free=memory.free,
                     capacity=memory.capacity,
                 ),
-                utilisation=busiest * chosen.scale,
+                utilisation=max(chosen.busy(index, chosen.load)),
                 capacity=alone,
-                rates={name: load(chosen, rate) for name, rate in rates.items()},
+                rates={name: Load(at_load=loaded[name], at_capacity=rate) for name, rate in rates.items()},
             )
         )
     return described
@@ -155,14 +191,15 @@ def handoffs(chosen: Chosen, phases: Sequence[DrainPhase]) -> list[Handoff]:
             links=list(route.links),
             bytes_per_request=route.payload,
             seconds=route.seconds,
-            rate=load(chosen, chosen.settled.routes[r]),
+            rate=Load(at_load=chosen.load.routes[r], at_capacity=chosen.settled.routes[r]),
         )
         for r, route in ((r, chosen.data.routes[r]) for r in sorted(live))
     ]
 
 
-def charges(chosen: Chosen) -> dict[str, float]:
-    """Share of every channel and store that is used at capacity, unused ones included."""
+def charges(chosen: Chosen, at: Settled | None = None) -> dict[str, float]:
+    """Share of every channel and store that is used, unused ones included; at capacity unless flows are named."""
+    flows = at or chosen.settled
     used = {f"link[{name}]": 0.0 for name in chosen.data.topology.channels}
     for name, store in chosen.instance.hardware.stores.items():
         used[f"store[{name}]"] = 0.0
@@ -171,7 +208,11 @@ def charges(chosen: Chosen) -> dict[str, float]:
                 used[f"store[{name},{word}]"] = 0.0
     for r, route in enumerate(chosen.data.routes):
         for resource, share in route.charges.items():
-            used[resource] += share * chosen.settled.routes[r]
+            used[resource] += share * flows.routes[r]
+    for index, candidate in chosen.used:
+        for name, shares in candidate.charges.items():
+            for resource, share in shares.items():
+                used[resource] += share * flows.rates.get((name, index), 0.0)
     return used
 
 
@@ -191,19 +232,23 @@ def capacity_of(data: Data, resource: str) -> tuple[float, str]:
 def resources(chosen: Chosen, drain: Drain | None) -> list[Resource]:
     """Every row that a user would name: cards, pools, links and stores, and the promises."""
     rows = []
-    for name, group in chosen.instance.hardware.groups.items():
+    for name, there in chosen.there.items():
         taken = chosen.cards[name]
-        rows.append(_resource(f"cards[{name}]", taken, group.cards, taken >= group.cards, "cards"))
+        rows.append(_resource(f"cards[{name}]", taken, there, taken >= there, "cards"))
     for index, candidate in chosen.used:
-        for resource, busy in zip(candidate.kind.resources, chosen.busy(index), strict=True):
+        loads = chosen.busy(index, chosen.load)
+        for resource, load, busy in zip(candidate.resources, loads, chosen.busy(index), strict=True):
             count = float(chosen.counts[index])
             name = f"capacity[{candidate.name},{resource}]"
-            rows.append(_resource(name, busy * chosen.scale * count, count, busy >= FULL, "units"))
+            rows.append(_resource(name, load * count, count, busy >= FULL, "units"))
+    loads_of = charges(chosen, chosen.load)
     for resource, share in charges(chosen).items():
         capacity, unit = capacity_of(chosen.data, resource)
-        rows.append(_resource(resource, share * chosen.scale * capacity, capacity, share >= FULL, unit))
+        rows.append(_resource(resource, loads_of[resource] * capacity, capacity, share >= FULL, unit))
     most = chosen.settled.throughput
-    rows.append(_resource("sustain", chosen.instance.rate, most, chosen.scale >= FULL, "requests/s"))
+    served = sum(chosen.served(name) for name in chosen.instance.workloads)
+    binds = served >= FULL * most or (chosen.instance.drops and served < FULL * chosen.instance.rate)
+    rows.append(_resource("sustain", served, most, binds, "requests/s"))
     if drain is not None and drain.deadline_s is not None and drain.drained_s is not None:
         tight = drain.drained_s >= drain.deadline_s * FULL
         rows.append(_resource("drain", drain.drained_s, drain.deadline_s, tight, "s"))
@@ -217,14 +262,39 @@ def _resource(name: str, demand: float, capacity: float, binding: bool, unit: st
 
 def traffic(chosen: Chosen) -> list[Traffic]:
     """What crosses each channel at load."""
-    used = charges(chosen)
+    used = charges(chosen, chosen.load)
     rows = []
     for name, channel in chosen.data.topology.channels.items():
-        share = used.get(f"link[{name}]", 0.0) * chosen.scale
+        share = used.get(f"link[{name}]", 0.0)
         rows.append(
             Traffic(link=name, bytes_per_s=share * channel.capacity, capacity=channel.capacity, utilisation=share)
         )
     return rows
+
+
+def purchases(chosen: Chosen) -> list[Purchase]:
+    """What the plan buys or rents, and the steps that it adds to links."""
+    hardware, found = chosen.instance.hardware, []
+    for name, bundle in hardware.purchases.items():
+        group = hardware.groups.get(name)
+        if group is not None and group.rent == "gpu":
+            count = chosen.cards[name]
+            paid: float | None = sum(chosen.counts[i] * c.price for i, c in chosen.used if c.group == name)
+            paid = None if group.price is None and not paid else paid
+        else:
+            count = chosen.bundles.get(name, 0)
+            paid = None if bundle.price is None else count * bundle.price
+        if count:
+            cards = {where: each * count for where, each in bundle.cards.items()}
+            kind: Literal["bundle", "rented"] = "bundle" if group is None else "rented"
+            hour = None if paid is None else 3600.0 * paid
+            found.append(Purchase(name=name, kind=kind, count=count, cards=cards, per_hour=hour))
+    for name, count in chosen.steps.items():
+        step = hardware.links[name].step
+        if count and step is not None:
+            hour = 3600.0 * count * step.price
+            found.append(Purchase(name=name, kind="link step", count=count, cards={}, per_hour=hour))
+    return found
 
 
 def drain(chosen: Chosen, found: tuple[float, list[DrainPhase]] | None) -> Drain | None:

@@ -9,7 +9,7 @@ from models.plan import Assumption, Plan, Pool, Provenance, Row
 
 def assumptions(instance: Instance) -> list[Assumption]:
     """Stage times, device numbers, links, startup."""
-    parts = (_efficiency, _devices, _links, _models, _service)
+    parts = (_efficiency, _devices, _links, _models, _demand, _measured, _service)
     return [assumption for part in parts for assumption in part(instance)]
 
 
@@ -78,6 +78,31 @@ def _models(instance: Instance) -> Iterator[Assumption]:
         yield Assumption(name=f"models.{name}", value=value, provenance=own)
 
 
+def _demand(instance: Instance) -> Iterator[Assumption]:
+    for name, workload in instance.workloads.items():
+        if workload.rate_from is not None:
+            value = f"{workload.rate:.6g} requests/s: {workload.rate_from}"
+            yield Assumption(name=f"workloads.{name}.rate", value=value, provenance="given")
+        if workload.lengths is not None:
+            value = (
+                f"{len(workload.lengths)} classes, mean {workload.mean_input:.6g} in, {workload.mean_output:.6g} out; "
+                "every unit gets the same mix"
+            )
+            yield Assumption(name=f"workloads.{name}.lengths", value=value, provenance="given")
+        said = [f"{k} {v:.4g} s" for k, v in (("ttft", workload.targets.ttft), ("tpot", workload.targets.tpot)) if v]
+        if said:
+            value = ", ".join(said) + ": hard limits for every request, without queueing"
+            yield Assumption(name=f"workloads.{name}.targets", value=value, provenance="given")
+
+
+def _measured(instance: Instance) -> Iterator[Assumption]:
+    for name, unit in instance.measured.items():
+        value = f"{unit.stage} of {unit.model} on {unit.size} {unit.group}" + (
+            f", {unit.source}" if unit.source else ""
+        )
+        yield Assumption(name=f"measured.{name}", value=value, provenance="measured")
+
+
 def _service(instance: Instance) -> Iterator[Assumption]:
     given = "startup" in instance.service.model_fields_set
     yield Assumption(
@@ -103,7 +128,14 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
         said.append(
             f"a handoff takes {longest:.3g} s; the backlog counts requests as they begin, not as their handoffs end"
         )
-    if plan.pools:
+    experts = [name for name, llm in instance.models.items() if llm.experts]
+    if experts and any(pool.model in experts and pool.measured is None for pool in plan.pools):
+        said.append(f"{', '.join(experts)}: experts are not placed yet; every pass is taken to read all of them")
+    if any(workload.targets.ttft or workload.targets.tpot for workload in instance.workloads.values()):
+        said.append("targets are hard limits for every request without queueing, not percentiles")
+    if plan.pools and all(pool.measured for pool in plan.pools):
+        said.append("rates are measured, as stated in the file; no queueing is counted")
+    elif plan.pools:
         said.append("stage times are roofline estimates, not measured on your cluster; no queueing is counted")
     return said
 
@@ -115,6 +147,8 @@ def _wins(row: Row, plan: Plan) -> bool:
 def _tight(instance: Instance, pools: Sequence[Pool]) -> Iterator[str]:
     for pool in pools:
         card = instance.hardware.groups[pool.group].accelerator
+        if pool.memory is None:
+            continue
         used = (pool.memory.capacity - pool.memory.free) / card.memory
         if used > card.usable_memory:
             yield (

@@ -1,24 +1,23 @@
 """What a plan costs: by the hour, and per request and token that qualifies."""
 
-from collections.abc import Mapping
-
 from models.instance import Instance
 from models.plan import Cost
-from solver.assemble import Chosen
+from solver.assemble import Chosen, purchases
 from solver.formulas import cost as money
 
 
 def cost(chosen: Chosen) -> Cost:
     """What the plan costs an hour, and per request and token that qualifies."""
     instance = chosen.instance
-    spent = money_per_second(instance, chosen.cards)
-    qualifying = sum(money.qualifying_rate(w.rate, w.qualifying) for w in instance.workloads.values())
-    output, total = served_tokens(instance)
+    spent = money_per_second(chosen)
+    qualifying = sum(money.qualifying_rate(chosen.served(n), w.qualifying) for n, w in instance.workloads.items())
+    output, total = served_tokens(chosen)
 
     def per(rate: float, many: float) -> float | None:
         return None if spent is None or rate <= 0 else many * money.cost_per_request(spent, rate)
 
-    most = qualifying * chosen.settled.throughput / instance.rate
+    stated = sum(money.qualifying_rate(w.rate, w.qualifying) for w in instance.workloads.values())
+    most = stated * chosen.settled.throughput / instance.rate
     return Cost(
         per_hour=None if spent is None else 3600.0 * spent,
         per_1000_requests=per(qualifying, 1e3),
@@ -29,28 +28,67 @@ def cost(chosen: Chosen) -> Cost:
     )
 
 
-def money_per_second(instance: Instance, cards: Mapping[str, int]) -> float | None:
-    """What the plan costs; None when a price that counts is unknown."""
-    total = 0.0
+def money_per_second(chosen: Chosen) -> float | None:
+    """What the plan costs; None when a price that counts is unknown.
+
+    Cards that are there: all of them where they are reserved, else those in use that no bundle brought. Besides, all
+    that is bought or rented.
+    """
+    instance, total = chosen.instance, 0.0
+    units: dict[str, float] = dict.fromkeys(instance.hardware.groups, 0.0)
+    for index, candidate in chosen.used:
+        units[candidate.group] += chosen.counts[index] * candidate.price
     for name, group in instance.hardware.groups.items():
-        count = group.cards if instance.billing.pay == "reserved" else cards.get(name, 0)
-        if count and group.price is None:
+        bundled = sum(b.cards.get(name, 0) * chosen.bundles.get(k, 0) for k, b in instance.hardware.bundles.items())
+        if group.servers == "unlimited":
+            continue  # among the purchases
+        reserved = instance.billing.pay == "reserved"
+        count = group.cards if reserved else max(0, chosen.cards[name] - bundled)
+        sells = any(name in bundle.cards for bundle in instance.hardware.bundles.values())
+        if count and group.price is None and (reserved or sells or not units[name]):
             return None
-        total += count * (group.price or 0.0)
+        total += units[name] if not reserved and not sells else count * (group.price or 0.0)
+    for purchase in purchases(chosen):
+        if purchase.per_hour is None:
+            return None
+        total += purchase.per_hour / 3600.0
     return total
 
 
-def served_tokens(instance: Instance) -> tuple[float, float]:
-    """Output tokens and all tokens a second at the stated arrivals."""
-    output = sum(w.rate * w.output for w in instance.workloads.values())
-    return output, output + sum(w.rate * w.input for w in instance.workloads.values())
+def value_per_second(chosen: Chosen) -> float:
+    """What the requests that are served and qualify are worth together."""
+    return sum(w.value * w.qualifying * chosen.served(name) for name, w in chosen.instance.workloads.items())
+
+
+def served_tokens(chosen: Chosen) -> tuple[float, float]:
+    """Output tokens and all tokens a second of what is served."""
+    served = [(chosen.served(name), w) for name, w in chosen.instance.workloads.items()]
+    output = sum(rate * w.mean_output for rate, w in served)
+    return output, output + sum(rate * w.mean_input for rate, w in served)
+
+
+def objective_value(chosen: Chosen, cost: Cost, headroom: float | None) -> float | None:
+    """The value of the stated objective."""
+    spent, worth = cost.per_hour, value_per_second(chosen)
+    cards = chosen.data.candidates
+    return {
+        "effective_cost": None if spent is None else 1e3 * spent / 3600.0 / worth,
+        "cost": spent,
+        "throughput": chosen.settled.throughput,
+        "headroom": headroom,
+        "power": sum(chosen.counts[i] * c.power for i, c in chosen.used),
+        "gpus": float(sum(chosen.counts[i] * c.cards for i, c in enumerate(cards))),
+    }[chosen.instance.objective]
 
 
 def objective_unit(name: str, instance: Instance) -> str:
     """The unit in which an objective is told."""
     currency = instance.billing.currency
+    worth = any(workload.value != 1.0 for workload in instance.workloads.values())
     return {
-        "effective_cost": f"{currency}/1000 requests",
+        "effective_cost": f"{currency}/1000 {'of value' if worth else 'requests'}",
+        "headroom": "times the stated arrivals",
+        "power": "W",
         "cost": f"{currency}/h",
         "throughput": "requests/s",
         "gpus": "cards",

@@ -1,16 +1,19 @@
-"""Candidates: every sensible way to build one deployment unit, checked against memory and pruned.
+"""Candidates: every sensible way to build one deployment unit, checked against memory and targets.
 
 A candidate knows nothing of the master problem; the master problem knows nothing of schemes. What cannot be built is
 not made, and the reason is kept.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from models.instance import Instance
 from models.units import GIB
 from models.workload import Workload
-from solver import physics, units
+from solver import cuts, latency, paced, physics, units
+from solver.cuts import Cut
+from solver.physics import Device, Shape
+from solver.topology import Topology
 from solver.units import Kind, MemoryUse
 
 
@@ -19,9 +22,9 @@ class Candidate:
     """One way to build a unit; how many of them is for the solver to choose."""
 
     name: str
-    """Unique among the candidates at hand; see :func:`named`."""
+    """Unique among the candidates at hand; see :func:`solver.dominance.named`."""
     label: str
-    """Stage or scheme, group, and model where there are several."""
+    """Stage or scheme, group, model where there are several, and the cut where it is of several GPUs."""
     schemes: tuple[str, ...]
     """Schemes it can be part of."""
     kind: Kind
@@ -29,14 +32,31 @@ class Candidate:
     model: str
     cards: int
     batches: Mapping[str, int]
-    """Requests that share a decode step, by workload."""
+    """Requests that it holds at once, by workload."""
     demand: Mapping[str, tuple[float, ...]]
     """By workload: unit-seconds of each resource per request."""
-    memory: MemoryUse
+    memory: MemoryUse | None
+    """None where it was measured, not computed."""
     startup: float
     """Seconds from stopped to ready."""
     price: float
     """Money per second of one unit; 0 where the group has no price."""
+    resources: tuple[str, ...] = ("time",)
+    tp: int = 1
+    pp: int = 1
+    block: int = 1
+    """GPUs that have to be in one server; a unit has ``cards / block`` such blocks."""
+    tau: float | None = None
+    """Step time that paces it, in s."""
+    first: Mapping[str, float] = field(default_factory=dict)
+    """Seconds to the first token without handoff, for workloads with a target for it that prefill here."""
+    charges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By workload: share of a channel that one request a second takes between its stages."""
+    measured: str | None = None
+    """Name of the measured unit that it is."""
+    device: Device | None = None
+    power: float = 0.0
+    """Board power of one unit, in W; 0 where it is not known."""
 
     @property
     def stage(self) -> str:
@@ -53,158 +73,221 @@ class Rejected:
     group: str
     workload: str
     reason: str
+    limit: str = "memory"
+    """What it breaks: memory, or targets."""
 
 
-def make(
-    instance: Instance, kind: Kind, schemes: tuple[str, ...], group: str, model: str
-) -> list[Candidate | Rejected]:
-    """Units of ``kind`` for ``model`` on one GPU of ``group``, one for each choice of batch."""
+Made = list[Candidate | Rejected]
+
+
+def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str, ...], group: str, model: str) -> Made:
+    """Units of ``kind`` for ``model`` on ``group``: one for each cut and each choice of batch or step time."""
     shape = physics.shape_of(instance.models[model])
-    gpu = units.device(instance, group, shape)
-    made: list[Candidate | Rejected] = []
+    tried = cuts.cuts(instance, topology, group, model, shape)
+    workloads = units.served(instance, kind, group, model)
+    made: Made = []
+    refused: dict[str, Rejected] = {}
+    for cut in tried:
+        for unit in _of_cut(instance, topology, kind, schemes, group, model, cut, shape, workloads):
+            if isinstance(unit, Rejected):
+                refused[unit.workload] = unit  # the widest cut says most
+            else:
+                made.append(unit)
+    able = {name for unit in made if isinstance(unit, Candidate) for name in unit.demand}
+    for name in workloads:
+        if name not in able:
+            reason = "no degree of parallelism that is allowed here can be built"
+            rejected = refused.get(name) or Rejected(schemes, kind.stage, group, name, reason)
+            made.append(rejected)
+    return made
+
+
+def _of_cut(
+    instance: Instance,
+    topology: Topology,
+    kind: Kind,
+    schemes: tuple[str, ...],
+    group: str,
+    model: str,
+    cut: Cut,
+    shape: Shape,
+    workloads: Mapping[str, Workload],
+) -> Iterator[Candidate | Rejected]:
     fitting: dict[str, Workload] = {}
-    for name, workload in units.served(instance, kind, group, model).items():
-        reason = _misfit(kind, shape, gpu, workload)
+    for name, workload in workloads.items():
+        limit, reason = _misfit(instance, kind, shape, cut, group, workload)
         if reason:
-            made.append(Rejected(schemes, kind.stage, group, name, reason))
+            yield Rejected(schemes, kind.stage, group, name, reason, limit)
         else:
             fitting[name] = workload
     described = instance.hardware.groups[group]
-    several = len(instance.models) > 1
-    for together in _together(kind, shape, gpu, fitting):
-        for batches in _batches(kind, shape, gpu, together):
-            made.append(
-                Candidate(
-                    name="",
-                    label=f"{_label(kind, schemes)}@{group}" + (f"/{model}" if several else ""),
-                    schemes=schemes,
-                    kind=kind,
-                    group=group,
-                    model=model,
-                    cards=1,
-                    batches=batches,
-                    demand={n: units.demand(kind, shape, gpu, w, batches[n]) for n, w in together.items()},
-                    memory=units.memory_use(kind, shape, gpu, together, batches),
-                    startup=instance.startup(group),
-                    price=described.price or 0.0,
-                )
+    label = f"{_label(kind, schemes)}@{group}" + (f"/{model}" if len(instance.models) > 1 else "")
+    if cut.cards > 1:
+        label += f"/tp{cut.tp}" + (f"pp{cut.pp}" if cut.pp > 1 else "")
+    for together in _together(kind, shape, cut.device, fitting):
+        for built in _built(kind, shape, cut.device, together):
+            if isinstance(built, tuple):
+                yield Rejected(schemes, kind.stage, group, *built)
+                continue
+            able = {name: together[name] for name in built.demand}
+            yield Candidate(
+                name="",
+                label=label,
+                schemes=schemes,
+                kind=kind,
+                group=group,
+                model=model,
+                cards=cut.cards,
+                batches=built.batches,
+                demand=built.demand,
+                memory=built.memory,
+                startup=instance.startup(group),
+                price=cut.cards * (described.price or 0.0),
+                resources=built.resources,
+                tp=cut.tp,
+                pp=cut.pp,
+                block=cut.block,
+                tau=built.tau if built.tau > 0 else None,
+                first=_first_tokens(kind, shape, cut, able),
+                charges=_charges(kind, shape, topology, cut, able),
+                device=cut.device,
+                power=cut.cards * (described.accelerator.power or 0.0),
             )
-    return made
 
 
 def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
     return schemes[0] if kind.stage == "both" else kind.stage
 
 
-def _misfit(kind: Kind, shape: physics.Shape, gpu: physics.Device, workload: Workload) -> str:
-    """Why a unit cannot serve ``workload`` even alone; "" when it can."""
-    weights, capacity = f"weights take {shape.resident / GIB:.1f}", f"of {gpu.memory / GIB:.1f} GiB"
-    if shape.resident > gpu.memory:
-        return f"{weights} {capacity} of one GPU; units of several GPUs are not supported yet"
-    rest = units.buffers(kind, shape, workload)
+def _built(
+    kind: Kind, shape: Shape, gpu: Device, together: Mapping[str, Workload]
+) -> Iterator[paced.Paced | tuple[str, str, str]]:
+    """Units that serve ``together``: one for each batch, or for each step time; or workload, reason, and limit."""
+    if not paced.is_paced(kind, together):
+        for batches in _batches(kind, shape, gpu, together):
+            demand = {name: units.demand(kind, shape, gpu, w, batches[name]) for name, w in together.items()}
+            use = units.memory_use(kind, shape, gpu, together, batches)
+            yield paced.Paced(0.0, kind.resources, demand, batches, use)
+        return
+    able: set[str] = set()
+    points = paced.grid(kind, shape, gpu, together)
+    for tau in points:
+        unit = paced.at(kind, shape, gpu, together, tau)
+        if unit is not None:
+            able |= set(unit.demand)
+            yield unit
+    for name, workload in together.items():
+        if name not in able:
+            tau = min(workload.targets.tpot or points[-1], points[-1])
+            reason = paced.floor(kind, shape, gpu, workload, tau) or "no step time keeps its targets"
+            yield name, f"{reason} (TP{gpu.tp})", "targets"
+
+
+def _first_tokens(kind: Kind, shape: Shape, cut: Cut, workloads: Mapping[str, Workload]) -> dict[str, float]:
+    if kind.stage != "prefill":
+        return {}
+    return {
+        name: units.costs(shape, cut.device, workload).first_token
+        for name, workload in workloads.items()
+        if workload.targets.ttft is not None
+    }
+
+
+def _charges(
+    kind: Kind, shape: Shape, topology: Topology, cut: Cut, workloads: Mapping[str, Workload]
+) -> dict[str, dict[str, float]]:
+    if cut.across is None:
+        return {}
+    charged = {}
+    for name, workload in workloads.items():
+        new = sum(one.share * (one.input - one.cached) for one in workload.classes) if kind.stage != "decode" else 0.0
+        calls = physics.mean_calls(workload) if kind.stage != "prefill" else 0.0
+        charged[name] = cut.charges(topology, cuts.payload(shape, cut, new + calls))
+    return charged
+
+
+def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, workload: Workload) -> tuple[str, str]:
+    """What keeps a unit from serving ``workload`` even alone, and why; "" when nothing does."""
+    gpu = cut.device
+    held = physics.weights_on_card(shape, gpu)
+    where = "" if cut.cards == 1 else f" a GPU at {cut.text}"
+    weights, capacity = f"weights take {held / GIB:.1f}", f"of {gpu.memory / GIB:.1f} GiB{where}"
+    if held > gpu.memory:
+        larger = cuts.would_fit(instance, group, workload.model, shape)
+        return "memory", f"{weights} {capacity}; " + (larger or "no unit of such GPUs holds them")
+    rest = units.buffers(kind, shape, gpu, workload)
     if kind.stage == "prefill":
-        fits = shape.resident + rest <= gpu.memory
-        return "" if fits else f"{weights} and two states {rest / GIB:.1f} {capacity}"
-    largest, wanted = units.largest_batch(shape, gpu, workload, rest), _given(workload) or 1
-    if largest >= wanted:
-        return ""
-    rest += units.resident(kind, shape, workload, wanted)
-    return f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}" + (
-        f"; at most batch {largest} fits" if largest else ""
-    )
+        if held + rest > gpu.memory:
+            return "memory", f"{weights} and two states {rest / GIB:.1f} {capacity}"
+        return _late(kind, shape, gpu, workload, 1)
+    largest, wanted = units.largest_batch(shape, gpu, workload, rest), _given(workload) or gpu.pp
+    if largest < wanted:
+        rest += units.resident(kind, shape, gpu, workload, wanted)
+        rest = max(rest, physics.largest_state(shape, gpu, workload))
+        return "memory", f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}" + (
+            f"; at most batch {largest} fits" if largest else ""
+        )
+    given = _given(workload)
+    if given is not None and given < gpu.pp:
+        return "memory", f"batch {given} is less than one request for each of {gpu.pp} stages"
+    return _late(kind, shape, gpu, workload, given) if given is not None else ("", "")
+
+
+def _late(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[str, str]:
+    """Which target a unit with this batch misses, and by what."""
+    first, token = latency.bounds(kind, shape, gpu, workload, batch)
+    targets = workload.targets
+    beside = f" at batch {batch}" if kind.stage != "prefill" else ""
+    if targets.ttft is not None and first is not None and first > targets.ttft * (1.0 + 1e-9):
+        return "targets", f"first token after {first:.3g} s at least{beside}, target {targets.ttft:.4g} s (TP{gpu.tp})"
+    if targets.tpot is not None and token is not None and token > targets.tpot * (1.0 + 1e-9):
+        reason = f"{1e3 * token:.3g} ms per token{beside}, target {1e3 * targets.tpot:.4g} ms (TP{gpu.tp})"
+        return "targets", reason
+    return "", ""
 
 
 def _given(workload: Workload) -> int | None:
     """The batch that the instance states, where one matters."""
-    return workload.batch if isinstance(workload.batch, int) and workload.output > 1 else None
+    return workload.batch if isinstance(workload.batch, int) and workload.decodes else None
 
 
-def _buffer(kind: Kind, shape: physics.Shape, workloads: Mapping[str, Workload]) -> float:
+def _buffer(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> float:
     """A unit keeps one buffer, as large as the largest that it may need."""
-    return max(units.buffers(kind, shape, workload) for workload in workloads.values())
+    return max(units.buffers(kind, shape, gpu, workload) for workload in workloads.values())
 
 
 def _together(
-    kind: Kind, shape: physics.Shape, gpu: physics.Device, workloads: Mapping[str, Workload]
+    kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]
 ) -> Iterator[dict[str, Workload]]:
     """Sets of workloads that one unit can serve: all of them, unless the buffer of one leaves no room for another."""
     left = dict(workloads)
     while left:
         chosen = dict(left)
         while kind.stage != "prefill" and not _all_fit(kind, shape, gpu, chosen):
-            del chosen[max(chosen, key=lambda name: units.buffers(kind, shape, chosen[name]))]
+            del chosen[max(chosen, key=lambda name: units.buffers(kind, shape, gpu, chosen[name]))]
         yield chosen
         left = {name: workload for name, workload in left.items() if name not in chosen}
 
 
-def _all_fit(kind: Kind, shape: physics.Shape, gpu: physics.Device, workloads: Mapping[str, Workload]) -> bool:
-    buffer = _buffer(kind, shape, workloads)
+def _all_fit(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> bool:
+    buffer = _buffer(kind, shape, gpu, workloads)
     return all(
-        units.largest_batch(shape, gpu, workload, buffer) >= (_given(workload) or 1) for workload in workloads.values()
+        units.largest_batch(shape, gpu, workload, buffer) >= (_given(workload) or gpu.pp)
+        for workload in workloads.values()
     )
 
 
-def _batches(
-    kind: Kind, shape: physics.Shape, gpu: physics.Device, workloads: Mapping[str, Workload]
-) -> Iterator[dict[str, int]]:
+def _batches(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> Iterator[dict[str, int]]:
     """Batches by workload: as given, the largest, or, where chosen, each power of two up to the largest."""
     if kind.stage == "prefill":
         yield dict.fromkeys(workloads, 1)
         return
-    buffer = _buffer(kind, shape, workloads)
+    buffer = _buffer(kind, shape, gpu, workloads)
     most = {
-        n: 1 if w.output == 1 else _given(w) or units.largest_batch(shape, gpu, w, buffer) for n, w in workloads.items()
+        n: gpu.pp if not w.decodes else _given(w) or units.largest_batch(shape, gpu, w, buffer)
+        for n, w in workloads.items()
     }
-    chosen = [n for n, w in workloads.items() if w.batch is None and w.output > 1]
+    chosen = [n for n, w in workloads.items() if w.batch is None and w.decodes]
     caps = {2**power for n in chosen for power in range(most[n].bit_length())} | {most[n] for n in chosen}
-    for cap in sorted(caps) or [0]:
+    for cap in sorted(cap for cap in caps if cap >= gpu.pp) or [0]:
         yield {n: min(cap, batch) if n in chosen else batch for n, batch in most.items()}
-
-
-def named(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """``candidates`` with names: the label, and what sets it apart where several share one."""
-    listed = list(candidates)
-    shared: dict[str, list[int]] = {}
-    for index, candidate in enumerate(listed):
-        shared.setdefault(candidate.label, []).append(index)
-    for label, indices in shared.items():
-        for number, index in enumerate(indices, 1):
-            name = label if len(indices) == 1 else f"{label}/{number}"
-            listed[index] = replace(listed[index], name=name)
-    return listed
-
-
-def prune(candidates: Iterable[Candidate], keep_schemes: bool) -> list[Candidate]:
-    """``candidates`` without those that another is at least as good as in every respect.
-
-    The first of equals stays. With ``keep_schemes`` only units of the same schemes are compared, since a limit may
-    name a scheme. Dropping a dominated unit never changes the optimum: each use of it can be replaced one for one.
-    """
-    kept: list[Candidate] = []
-    for new in candidates:
-        if any(_dominates(old, new, keep_schemes) for old in kept):
-            continue
-        kept = [old for old in kept if not _dominates(new, old, keep_schemes)]
-        kept.append(new)
-    return named(kept)
-
-
-def _dominates(a: Candidate, b: Candidate, keep_schemes: bool) -> bool:
-    if (a.stage, a.group, a.model, a.cards) != (b.stage, b.group, b.model, b.cards):
-        return False
-    if a.schemes != b.schemes and (keep_schemes or a.stage != "both"):
-        return False
-    if a.startup > b.startup or a.price > b.price or not set(b.demand) <= set(a.demand):
-        return False
-    return all(_covered(a, k, b) for k in range(len(a.kind.resources)))
-
-
-def _covered(a: Candidate, k: int, b: Candidate) -> bool:
-    """Whether some resource of ``b`` is at least as busy as resource ``k`` of ``a``, whatever the mix of requests.
-
-    Up to the last digits: dividing by a batch and multiplying again does not always give the same number.
-    """
-    return any(
-        all(a.demand[name][k] <= need[other] * (1.0 + 1e-12) for name, need in b.demand.items())
-        for other in range(len(b.kind.resources))
-    )

@@ -8,6 +8,7 @@ from solver import physics, units
 from solver.assumptions import assumptions
 from solver.candidates import Candidate
 from solver.data import Data, gather
+from solver.physics import Work
 from solver.reachable import require_paths
 
 
@@ -80,7 +81,7 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
 
 
 def parameters(llm: Llm) -> float:
-    """Parameters of a dense model, embeddings included."""
+    """Parameters of a model, embeddings included."""
     shape = physics.shape_of(llm.model_copy(update={"weights": "bf16"}))
     return shape.resident / physics.BYTES["bf16"]
 
@@ -95,26 +96,29 @@ def _stages(data: Data) -> list[dict[str, Any]]:
 
 def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any]:
     workload = instance.workloads[name]
-    shape = physics.shape_of(instance.models[candidate.model])
-    gpu = units.device(instance, candidate.group, shape)
+    shape, gpu = physics.shape_of(instance.models[candidate.model]), candidate.device
     batch = candidate.batches[name]
-    if candidate.stage == "decode":
-        work = physics.workload_decode(shape, gpu, workload).at(batch)
-    else:
-        work = physics.workload_prefill(shape, gpu, workload)
+    work: Work | None = None
+    if gpu is not None:
+        cost = units.costs(shape, gpu, workload)
+        work = cost.step.at(units.in_step(gpu, batch)) if candidate.stage == "decode" else cost.prefill
     need = max(candidate.demand[name])
     return {
         "workload": name,
         "stage": candidate.stage,
         "schemes": list(candidate.schemes),
         "group": candidate.group,
+        "cards": candidate.cards,
+        "tp": candidate.tp,
+        "pp": candidate.pp,
+        "step_s": candidate.tau,
         "batch": batch if candidate.stage != "prefill" else None,
-        "compute_s": work.compute,
-        "memory_s": work.memory,
+        "compute_s": None if work is None else work.compute,
+        "memory_s": None if work is None else work.memory,
         "unit_seconds": need,
         "rate": 1.0 / need,
-        "memory_bytes": candidate.memory.used,
-        "provenance": "roofline",
+        "memory_bytes": None if candidate.memory is None else candidate.memory.used,
+        "provenance": "roofline" if candidate.measured is None else "measured",
         "reason": None,
     }
 
@@ -126,6 +130,10 @@ def _rejected(data: Data) -> list[dict[str, Any]]:
             "stage": rejected.stage,
             "schemes": list(rejected.schemes),
             "group": rejected.group,
+            "cards": None,
+            "tp": None,
+            "pp": None,
+            "step_s": None,
             "batch": None,
             "compute_s": None,
             "memory_s": None,

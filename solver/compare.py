@@ -11,7 +11,7 @@ from solver.backend import Limits
 from solver.data import Data, gather
 from solver.formulas import cost as money
 from solver.milp import master
-from solver.optimise import rank
+from solver.optimise import Ranked, rank
 from solver.reachable import require_paths
 from solver.rounding import text
 
@@ -56,8 +56,16 @@ def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False
         status: Status = "infeasible" if ranked.status == "infeasible" else "stopped"
         reason = "breaks a limit on pools" if status == "infeasible" else "stopped before a plan was found"
         return Alternative(_empty(scheme, status, excluded, reason), None)
-    chosen = Chosen(alone, ranked.counts, settle.capacity(alone, ranked.counts))
+    chosen = chosen_of(alone, ranked)
     return Alternative(_row(chosen, scheme, excluded, "optimal" if ranked.status == "optimal" else "feasible"), chosen)
+
+
+def chosen_of(data: Data, ranked: Ranked) -> Chosen:
+    """The plan behind what was ranked best, with its flows."""
+    wide = data.widened(ranked.steps)
+    settled = settle.capacity(wide, ranked.counts)
+    loaded = settle.load(wide, ranked.counts)
+    return Chosen(wide, ranked.counts, settled, loaded, ranked.bundles, ranked.steps)
 
 
 def _empty(scheme: str, status: Status, excluded: bool, reason: str) -> Row:
@@ -86,7 +94,7 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
     compute = most  # a limit that does not bind takes nothing away
     if busiest >= assemble.FULL or most <= 0:
         compute = settle.most(chosen.data, chosen.counts, links=False)
-    reason = _breaks(chosen, drained)
+    reason = breaks(chosen, drained)
     return Row(
         scheme=scheme,
         status=status,
@@ -111,7 +119,7 @@ def payload(chosen: Chosen) -> float:
         route, rate = chosen.data.routes[r], chosen.settled.routes[r]
         handed += rate
         moved += rate * route.payload * (2.0 if route.store else 1.0)
-    decoding = sum(chosen.data.share(name) for name, w in chosen.instance.workloads.items() if w.output > 1)
+    decoding = sum(chosen.data.share(name) for name, w in chosen.instance.workloads.items() if w.decodes)
     return moved / handed * decoding if handed else 0.0
 
 
@@ -126,14 +134,14 @@ def split(chosen: Chosen) -> dict[str, dict[str, int]]:
 
 def _cost(chosen: Chosen, completed: float) -> float | None:
     instance = chosen.instance
-    spent = bill.money_per_second(instance, chosen.cards)
+    spent = bill.money_per_second(chosen)
     if spent is None or completed <= 0:
         return None
     share = sum(w.rate * w.qualifying for w in instance.workloads.values()) / instance.rate
     return money.cost_per_thousand(spent, money.qualifying_rate(completed, share))
 
 
-def _breaks(chosen: Chosen, drained: float | None) -> str | None:
+def breaks(chosen: Chosen, drained: float | None) -> str | None:
     """The promise that a scheme breaks, in words; None when it keeps them all."""
     instance, most = chosen.instance, chosen.settled.throughput
     deadline = instance.service.drain
@@ -160,11 +168,11 @@ def cannot(data: Data) -> list[str]:
                 groups[candidate.stage].add(candidate.group)
         prefill, decode = groups.get("prefill", set()), groups.get("decode", set())
         joined = any(r.workload == name and r.source in prefill and r.target in decode for r in data.routes)
-        if groups.get("both") or joined or (workload.output == 1 and prefill):
+        if groups.get("both") or joined or (not workload.decodes and prefill):
             continue
         for r in data.rejected:
             if r.workload == name:
-                reasons[f"memory[{r.group}]: {name}: {r.reason}"] = None
+                reasons[f"{r.limit}[{r.group}]: {name}: {r.reason}"] = None
         if prefill and decode:
             reasons[_no_way(data)] = None
     return list(reasons)
@@ -184,6 +192,7 @@ def _no_way(data: Data) -> str:
 def _too_small(data: Data, store: Store) -> bool:
     """Whether a store cannot hold the state of a single request of some workload."""
     return any(
-        physics.handoff_payload(physics.shape_of(data.instance.models[w.model]), w) > store.capacity
+        physics.longest_payload(physics.shape_of(data.instance.models[w.model]), w) > store.capacity
         for w in data.instance.workloads.values()
+        if w.decodes
     )

@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from models.instance import Instance
-from models.plan import Plan, Pool
+from models.plan import Plan
 from solver import physics
+from solver.recomputed import Built
 from solver.topology import Topology
 
 TOLERANCE = 1e-6
@@ -44,8 +45,8 @@ def regimes(plan: Plan) -> dict[str, Regime]:
     return found
 
 
-def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -> Iterator[str]:
-    """What one regime breaks."""
+def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regime, fewer: int = 0) -> Iterator[str]:
+    """What one regime breaks, with so many units fewer in every pool."""
     rates, carried = regime
     pools = {pool.name: pool for pool in plan.pools}
     for name, by_workload in rates.items():
@@ -54,13 +55,14 @@ def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regim
             return
         if any(rate < 0 or not math.isfinite(rate) for rate in by_workload.values()):
             yield f"pools: {name} has a rate that is no rate"
-        yield from _capacity(pools[name], by_workload, instance)
+        yield from _capacity(Built(pools[name], instance, topology), by_workload, fewer)
     yield from _conserved(plan, instance, rates, carried)
-    yield from _links(plan, instance, topology, carried)
+    yield from _links(plan, instance, topology, regime)
 
 
-def _capacity(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iterator[str]:
-    busy = [0.0, 0.0]
+def _capacity(built: Built, rates: Mapping[str, float], fewer: int) -> Iterator[str]:
+    pool, instance = built.pool, built.instance
+    busy: list[float] = []
     for name, rate in rates.items():
         if rate and instance.workloads[name].model != pool.model:
             yield f"pools: {pool.name} serves {name}, a workload of another model"
@@ -68,30 +70,14 @@ def _capacity(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Ite
             yield f"pools: {pool.name} serves {name}, which may not use {pool.group}"
         if rate and name not in pool.rates:
             yield f"pools: {pool.name} serves {name}, which does not fit in it"
-        need = _seconds(pool, instance, name)
-        busy = [have + rate * more for have, more in zip(busy, need, strict=True)]
-    if over(max(busy), pool.units):
-        yield f"capacity[{pool.name}]: {max(busy):.6g} of {pool.units} units busy"
-
-
-def _seconds(pool: Pool, instance: Instance, name: str) -> tuple[float, float]:
-    """Compute and memory seconds of a request; twice the same where the unit does one thing at a time."""
-    workload = instance.workloads[name]
-    shape = physics.shape_of(instance.models[pool.model])
-    gpu = physics.device_of(instance, instance.hardware.groups[pool.group], shape.precision)
-    first = physics.workload_prefill(shape, gpu, workload)
-    if pool.stage == "prefill":
-        return first.seconds, first.seconds
-    calls, batch = workload.output - 1, pool.batches.get(name, 1)
-    step = physics.workload_decode(shape, gpu, workload)
-    compute = calls * step.compute
-    read = calls * (step.fixed / batch + step.memory)
-    if pool.stage == "decode":
-        return compute, read
-    if pool.scheme == "chunked":
-        return first.compute + compute, first.memory + read
-    serial = first.seconds + max(compute, read)
-    return serial, serial
+        need = built.seconds(name)
+        busy = [have + rate * more for have, more in zip(busy or [0.0] * len(need), need, strict=True)]
+        target = instance.workloads[name].targets.tpot
+        if rate and pool.step_s is not None and target is not None and over(pool.step_s, target):
+            yield f"targets[{name},tpot]: {pool.name} is paced by {pool.step_s:.6g} s, target {target:.6g} s"
+    if busy and over(max(busy), max(0, pool.units - fewer)):
+        left = f" less {fewer} to spare" if fewer else ""
+        yield f"capacity[{pool.name}]: {max(busy):.6g} of {pool.units} units{left} busy"
 
 
 def _conserved(
@@ -102,7 +88,7 @@ def _conserved(
         yield "handoffs: a phase names one that the plan does not list"
         return
     for name, workload in instance.workloads.items():
-        if workload.output == 1:
+        if not workload.decodes:
             continue
         for group in instance.hardware.groups:
             for stage, end in (("prefill", "source"), ("decode", "target")):
@@ -120,17 +106,24 @@ def _conserved(
                     yield f"handoff[{name},{stage}@{group}]: {here:.6g} requests/s there, {crossing:.6g} handed over"
 
 
-def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[str, float]) -> Iterator[str]:
+def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -> Iterator[str]:
+    rates, carried = regime
     used: dict[str, float] = {}
+    for pool in plan.pools:
+        built = Built(pool, instance, topology)
+        for channel in built.across.channels if built.across is not None else ():
+            crossing = sum(rate * built.crossing(name) for name, rate in rates.get(pool.name, {}).items())
+            used[channel] = used.get(channel, 0.0) + crossing
     stored: dict[str, float] = {}
     for handoff in plan.handoffs:
         rate = carried.get(handoff.name, 0.0)
         workload = instance.workloads[handoff.workload]
-        payload = workload.input * physics.shape_of(instance.models[workload.model]).state_per_token
+        shape = physics.shape_of(instance.models[workload.model])
+        payload, longest = physics.handoff_payload(shape, workload), physics.longest_payload(shape, workload)
         ends = [handoff.source, handoff.store, handoff.target] if handoff.store else [handoff.source, handoff.target]
         if (handoff.store is None) != (handoff.scheme == "pd-direct"):
             yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
-        paths = [topology.path(a, b, payload) for a, b in itertools.pairwise(ends) if a and b]
+        paths = [topology.path(a, b, longest) for a, b in itertools.pairwise(ends) if a and b]
         stay, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None
         for path in paths:
             if path is None:
@@ -142,7 +135,7 @@ def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[
                 used[channel] = used.get(channel, 0.0) + rate * payload
         if handoff.store:
             stored[handoff.store] = stored.get(handoff.store, 0.0) + rate * payload * stay
-            yield from _store(instance, handoff.store, rate, payload)
+            yield from _store(instance, handoff.store, rate, payload, longest)
     for channel, load in used.items():
         if over(load, topology.channels[channel].capacity):
             yield f"link[{channel}]: {load:.6g} of {topology.channels[channel].capacity:.6g} B/s"
@@ -151,9 +144,9 @@ def _links(plan: Plan, instance: Instance, topology: Topology, carried: Mapping[
             yield f"store[{name}]: {held:.6g} of {instance.hardware.stores[name].capacity:.6g} B"
 
 
-def _store(instance: Instance, name: str, rate: float, payload: float) -> Iterator[str]:
+def _store(instance: Instance, name: str, rate: float, payload: float, longest: float) -> Iterator[str]:
     store = instance.hardware.stores[name]
-    if payload > store.capacity:
+    if longest > store.capacity:
         yield f"store[{name}]: one state does not fit"
     for word, bandwidth in (("write", store.write), ("read", store.read)):
         if bandwidth is not None and over(rate * payload, bandwidth):

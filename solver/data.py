@@ -1,11 +1,12 @@
 """Everything the master problem is made from: candidates, routes, and the instance behind them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.instance import Instance
 from solver import candidates as making
+from solver import dominance, measured
 from solver.candidates import Candidate, Rejected
 from solver.routes import Route, find
 from solver.schemes import BY_NAME, SCHEMES
@@ -37,6 +38,24 @@ class Data:
             total += self.share(name) * min(needs, default=0.0)
         return total or 1.0
 
+    @property
+    def counts_units(self) -> bool:
+        """Whether a limit speaks of schemes or numbers of units."""
+        limits = self.instance.limits
+        return bool(limits.pools or limits.units or limits.spare)
+
+    def widened(self, steps: Mapping[str, int]) -> "Data":
+        """The same with so many steps added to links."""
+        if not any(steps.values()):
+            return self
+        topology, factor = self.topology.widened(steps)
+        routes = [replace(route, charges=_lighter(route.charges, factor)) for route in self.routes]
+        candidates = [
+            replace(c, charges={name: _lighter(shares, factor) for name, shares in c.charges.items()})
+            for c in self.candidates
+        ]
+        return replace(self, topology=topology, routes=tuple(routes), candidates=tuple(candidates))
+
     def share(self, workload: str) -> float:
         """Share of a workload in the mix; its columns count requests in it, per tick."""
         return self.instance.workloads[workload].rate / self.instance.rate
@@ -64,11 +83,11 @@ class Data:
 
     def pruned(self) -> "Data":
         """The same without dominated candidates."""
-        return replace(self, candidates=tuple(making.prune(self.candidates, bool(self.instance.limits.pools))))
+        return replace(self, candidates=tuple(dominance.prune(self.candidates, self.counts_units)))
 
     def pruned_by_batch(self) -> "Data":
         """The same with the best batch of each kind of unit; schemes are not compared."""
-        return replace(self, candidates=tuple(making.prune(self.candidates, keep_schemes=True)))
+        return replace(self, candidates=tuple(dominance.prune(self.candidates, same_size=True)))
 
 
 def gather(instance: Instance, topology: Topology | None = None) -> Data:
@@ -76,19 +95,25 @@ def gather(instance: Instance, topology: Topology | None = None) -> Data:
     topology = topology or Topology(instance.hardware)
     allowed = list(instance.schemes.allow)
     names = (*allowed, *(scheme.name for scheme in SCHEMES if scheme.name not in allowed))
-    made: list[Candidate | Rejected] = []
+    made = list(measured.make(instance, names))
+    replaced = {(m.group, m.model) for m in instance.measured.values() if not m.beside_computed}
     for kind, schemes in _kinds(names).items():
         for group in instance.hardware.groups:
             for model in dict.fromkeys(workload.model for workload in instance.workloads.values()):
-                made.extend(making.make(instance, kind, schemes, group, model))
+                if (group, model) not in replaced:
+                    made.extend(making.make(instance, topology, kind, schemes, group, model))
     return Data(
         instance=instance,
         topology=topology,
         schemes=names,
-        candidates=tuple(making.named(unit for unit in made if isinstance(unit, Candidate))),
+        candidates=tuple(dominance.named(unit for unit in made if isinstance(unit, Candidate))),
         routes=tuple(find(instance, topology, names)),
         rejected=tuple(unit for unit in made if isinstance(unit, Rejected)),
     )
+
+
+def _lighter(charges: Mapping[str, float], factor: Mapping[str, float]) -> dict[str, float]:
+    return {resource: share / factor.get(resource, 1.0) for resource, share in charges.items()}
 
 
 def _kinds(names: tuple[str, ...]) -> dict[Kind, tuple[str, ...]]:

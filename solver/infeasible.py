@@ -6,7 +6,7 @@ from models.plan import Conflict, Relaxation
 from models.workload import PoolLimit
 from solver.backend import Limits, Session
 from solver.compare import cannot
-from solver.data import Data
+from solver.data import Data, gather
 from solver.milp import master
 from solver.milp.model import Model
 from solver.relax import Solvable, relaxations
@@ -19,8 +19,25 @@ def reasons(data: Data, solvable: Solvable, limits: Limits) -> tuple[list[Confli
     found = relaxations(apart, data.instance, solvable, limits)
     if causes := cannot(data):
         return [Conflict(limits=causes)], found
-    named = [_worded(name, data) for name in _conflict(apart, limits)]
-    return [Conflict(limits=named)], found
+    left = _conflict(apart, limits)
+    named = [_worded(name, data) for name in left]
+    return [Conflict(limits=[*named, *_targets(data, left, limits)])], found
+
+
+def _targets(data: Data, left: Sequence[str], limits: Limits) -> list[str]:
+    """Targets without which the limits that are left would hold together: they leave fewer units to choose from."""
+    instance, found = data.instance, []
+    for name, workload in instance.workloads.items():
+        for word in ("ttft", "tpot"):
+            target = getattr(workload.targets, word)
+            if target is None or limits.over:
+                continue
+            free = workload.model_copy(update={"targets": workload.targets.model_copy(update={word: None})})
+            changed = instance.model_copy(update={"workloads": {**instance.workloads, name: free}})
+            apart = gather(changed).only(data.schemes).apart()
+            if any(_fits(one, left, limits) for one in apart):
+                found.append(f"targets[{name},{word}] ({digits(1e3 * target)} ms)")
+    return found
 
 
 def _conflict(apart: Sequence[Data], limits: Limits) -> list[str]:
@@ -33,7 +50,9 @@ def _conflict(apart: Sequence[Data], limits: Limits) -> list[str]:
     pools = [f"pools[{index}]" for index in range(len(data.instance.limits.pools))]
     cards = [f"cards[{name}]" for name in data.instance.hardware.groups]
     drain = ["drain"] if data.instance.service.drain is not None else []
-    left = ["sustain", *drain, *pools, *cards, *channels, *stores]
+    each = [word for word in ("units", "spare") if getattr(data.instance.limits, word) is not None]
+    shares = [f"served[{name}]" for name in data.instance.workloads] if data.instance.drops else []
+    left = ["sustain", *shares, *drain, *each, *pools, *cards, *channels, *stores]
     for name in reversed(left):
         fewer = [other for other in left if other != name]
         if fewer and not any(_fits(one, fewer, limits) for one in apart):
@@ -46,8 +65,14 @@ def _fits(data: Data, kept: Sequence[str], limits: Limits) -> bool:
     if limits.over:
         return True
     problem = master.build(data)
-    families = ("sustain", "drain", "arrived", "pools[", "cards[", "link[", "store[")
-    rows = [row for row in problem.model.rows if not row.name.startswith(families) or _counts(row.name, kept)]
+    families = ("sustain", "served[", "drain", "arrived", "pools[", "cards[", "servers[", "units[", "link[", "store[")
+    spared = "[spare]" if "spare" not in kept else "nothing"
+    rows = [
+        row
+        for row in problem.model.rows
+        if not (row.name.startswith("serve[") and row.name.endswith(spared))
+        and (not row.name.startswith(families) or _counts(row.name, kept))
+    ]
     free = {c.group for c in data.candidates if f"cards[{c.group}]" not in kept}
     upper = list(problem.model.upper)
     for column, candidate in zip(problem.units, data.candidates, strict=True):
@@ -62,7 +87,11 @@ def _counts(row: str, kept: Sequence[str]) -> bool:
     """Whether a row belongs to one of the limits that are kept; rows of a phase carry its name behind their own."""
     if row.startswith(("drain", "arrived")):
         return "drain" in kept
-    return any(row == name or row.startswith((f"{name}[phase", f"{name[:-1]},")) for name in kept)
+    if row.startswith("servers["):
+        return f"cards[{row[8:-1].rpartition(',')[0] or row[8:-1]}]" in kept
+    if row.startswith("units["):
+        return "units" in kept
+    return any(row == name or row.startswith((f"{name}[", f"{name[:-1]},")) for name in kept)
 
 
 def _worded(name: str, data: Data) -> str:

@@ -1,16 +1,20 @@
 """First-token time and time per token of a unit, at its load and full; no queueing is counted.
 
-A full unit holds its whole batch; one that receives less holds what Little's law says, and its steps are shorter.
+A full unit holds its whole batch; one that receives less holds what Little's law says, and its steps are shorter. Of a
+workload of several classes, the first token is that of the slowest class and the time per token that of the mix.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from models.workload import Workload
-from solver import physics
-from solver.formulas import stages, state
+from solver import units
+from solver.formulas import stages
 from solver.physics import Device, Shape
-from solver.units import Kind
+from solver.units import Costs, Kind
+
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,12 @@ class _Busy:
 
     prefill: float
     """Whole seconds of prefill (serial units)."""
+    prefill_compute: float
     prefill_memory: float
-    """Memory seconds of prefill (overlapped units)."""
-    decode: float
-    """Memory seconds of decode that grow with the batch."""
+    """Seconds of prefill by resource (overlapped units)."""
+    compute: float
+    memory: float
+    """Seconds of decode that grow with the batch."""
 
 
 def at(
@@ -44,57 +50,102 @@ def at(
 ) -> Latency:
     """Times of workload ``name`` on a unit that receives ``rates`` requests/s of each workload."""
     workload = workloads[name]
-    prefill = physics.workload_prefill(shape, gpu, workload)
-    if kind.stage == "prefill" or workload.output == 1:
-        return Latency(None if kind.stage == "decode" else prefill.seconds, None)
+    cost = units.costs(shape, gpu, workload)
+    if kind.stage == "prefill" or not workload.decodes:
+        return Latency(None if kind.stage == "decode" else cost.first_token, None)
     busy = _busy(shape, gpu, workloads, rates)
-    step = physics.workload_decode(shape, gpu, workload)
-    first, full = step.at(1).seconds, step.at(batches[name]).seconds
+    step, size = cost.step, units.in_step(gpu, batches[name])
+    fixed, first, full = step.fixed + step.beside, step.at(1).seconds, step.at(size).seconds
     if kind.stage == "decode":
-        return Latency(None, stages.step_seconds_at_load(step.fixed, busy.decode, first, full))
+        return Latency(None, gpu.pp * stages.step_seconds_at_load(fixed, busy.memory, first, full))
     if not kind.overlapped:  # decode has the seconds that prefill leaves, and each step is stretched by them
         left = 1.0 - busy.prefill
         if left <= 0.0:
-            return Latency(prefill.seconds, None)
-        own = stages.step_seconds_at_load(step.fixed, busy.decode / left, first, full)
-        return Latency(prefill.seconds, own / left)
+            return Latency(cost.first_token, None)
+        own = stages.step_seconds_at_load(fixed, busy.memory / left, first, full)
+        return Latency(cost.first_token, gpu.pp * own / left)
     left = 1.0 - busy.prefill_memory
-    own = stages.step_seconds_at_load(step.fixed, busy.decode / left, first, full) if left > 0.0 else full
-    calls = state.decode_calls(workload.output)
-    in_flight = min(float(batches[name]), max(1.0, rates.get(name, 0.0) * calls * own / max(left, 1e-12)))
-    return Latency(_chunked_first(shape, gpu, workload, in_flight), own / max(left, 1e-12))
+    own = stages.step_seconds_at_load(fixed, busy.memory / left, first, full) if left > 0.0 else full
+    in_flight = min(size, max(1.0, rates.get(name, 0.0) * cost.calls * own / max(left, 1e-12)))
+    return Latency(_chunked_first(gpu, cost, in_flight), gpu.pp * own / max(left, 1e-12))
 
 
 def full(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, unit_seconds: float) -> Latency:
     """Times on a unit kept full of this workload; ``unit_seconds`` is a request's need of its busiest resource."""
-    prefill = physics.workload_prefill(shape, gpu, workload)
-    if kind.stage == "prefill" or workload.output == 1:
-        return Latency(None if kind.stage == "decode" else prefill.seconds, None)
-    calls = state.decode_calls(workload.output)
+    cost = units.costs(shape, gpu, workload)
+    if kind.stage == "prefill" or not workload.decodes:
+        return Latency(None if kind.stage == "decode" else cost.first_token, None)
+    size = units.in_step(gpu, batch)
     if kind.stage == "decode":
-        return Latency(None, physics.workload_decode(shape, gpu, workload).at(batch).seconds)
-    per_token = stages.residence_tpot(batch, unit_seconds, calls)
-    first = _chunked_first(shape, gpu, workload, batch) if kind.overlapped else prefill.seconds
+        return Latency(None, gpu.pp * cost.step.at(size).seconds)
+    per_token = stages.residence_tpot(batch, unit_seconds, cost.calls)
+    first = _chunked_first(gpu, cost, size) if kind.overlapped else cost.first_token
     return Latency(first, per_token)
 
 
+def paced(
+    kind: Kind,
+    shape: Shape,
+    gpu: Device,
+    workloads: Mapping[str, Workload],
+    tau: float,
+    rates: Mapping[str, float],
+    name: str,
+) -> Latency:
+    """Times of workload ``name`` on a unit paced by ``tau`` that receives ``rates`` requests/s of each workload."""
+    workload = workloads[name]
+    cost = units.costs(shape, gpu, workload)
+    if not workload.decodes:
+        return Latency(None if kind.stage == "decode" else cost.first_token, None)
+    busy, step, sigma = _busy(shape, gpu, workloads, rates), cost.step, tau / gpu.pp
+    first = {"prefill": (0.0, 0.0), "decode": (0.0, 0.0), "both": (busy.prefill, busy.prefill)}[kind.stage]
+    if kind.stage == "both" and kind.overlapped:
+        first = (busy.prefill_compute, busy.prefill_memory)
+    own = max(
+        stages.step_seconds_at_load(step.beside, first[0] + busy.compute, step.at(1).seconds, sigma),
+        stages.step_seconds_at_load(step.fixed + step.beside, first[1] + busy.memory, step.at(1).seconds, sigma),
+    )
+    if kind.stage == "decode":
+        return Latency(None, gpu.pp * own)
+    if not kind.overlapped:
+        return Latency(cost.first_token, gpu.pp * own)
+    room = sigma * (1.0 - busy.compute) - step.beside
+    if room <= 0.0:
+        return Latency(None, gpu.pp * own)
+    chunks = math.ceil(cost.longest_compute / room - ROUNDING)
+    return Latency((chunks + gpu.pp - 1) * sigma, gpu.pp * own)
+
+
+def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[float | None, float | None]:
+    """The longest first token and time per token of a unit that holds at most ``batch`` requests of a workload."""
+    need = max(units.demand(kind, shape, gpu, workload, batch))
+    most = full(kind, shape, gpu, workload, batch, need)
+    if most.first_token is None or not (kind.overlapped and kind.stage == "both" and workload.decodes):
+        late = kind.stage == "both" and kind.overlapped and workload.decodes and most.first_token is None
+        return math.inf if late else most.first_token, most.per_token
+    cost = units.costs(shape, gpu, workload)  # chunks are whole, and smaller batches have more of them in shorter steps
+    step = cost.step.at(units.in_step(gpu, batch))
+    idle = max(1.0 - (step.compute + step.beside) / step.seconds, 1e-12)
+    return max(most.first_token, cost.longest_compute / idle + gpu.pp * step.seconds), most.per_token
+
+
 def _busy(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], rates: Mapping[str, float]) -> _Busy:
-    prefill = prefill_memory = decode = 0.0
+    prefill = compute = memory = decode_compute = decode_memory = 0.0
     for name, rate in rates.items():
-        workload = workloads[name]
-        cost = physics.workload_prefill(shape, gpu, workload)
-        prefill += rate * cost.seconds
-        prefill_memory += rate * cost.memory
-        decode += rate * state.decode_calls(workload.output) * physics.workload_decode(shape, gpu, workload).memory
-    return _Busy(prefill, prefill_memory, decode)
+        cost = units.costs(shape, gpu, workloads[name])
+        prefill += rate * cost.prefill_seconds
+        compute += rate * (cost.prefill.compute + cost.prefill.beside)
+        memory += rate * (cost.prefill.memory + cost.prefill.beside)
+        decode_compute += rate * cost.compute
+        decode_memory += rate * cost.memory
+    return _Busy(prefill, compute, memory, decode_compute, decode_memory)
 
 
-def _chunked_first(shape: Shape, gpu: Device, workload: Workload, in_flight: float) -> float | None:
+def _chunked_first(gpu: Device, cost: Costs, in_flight: float) -> float | None:
     """First token of a prompt whose chunks ride on steps of ``in_flight`` requests; None when no step has room."""
-    step = physics.workload_decode(shape, gpu, workload).at(in_flight)
-    new = workload.input - workload.cached
-    seconds_per_token = physics.workload_prefill(shape, gpu, workload).compute / new
-    room = stages.piggyback_tokens(step.compute, step.memory, seconds_per_token, 1.0)
+    step = cost.step.at(in_flight)
+    room = stages.piggyback_tokens(step.compute, step.memory, cost.longest_compute / cost.longest_new, 1.0)
     if room <= 0.0:
         return None
-    return stages.chunked_first_token_seconds(stages.chunks(new, room), step.seconds)
+    chunks = stages.chunks(cost.longest_new, room)
+    return stages.chunked_first_token_seconds(chunks + gpu.pp - 1, step.seconds)

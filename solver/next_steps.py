@@ -1,7 +1,9 @@
 """What one more of each brings, and how far things may move before the plan breaks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from models.hardware import Step
 from models.plan import Marginal
 from solver import assemble, settle
 from solver.assemble import Chosen
@@ -10,6 +12,8 @@ from solver.data import Data
 from solver.milp import master
 from solver.optimise import rank
 from solver.rounding import down, up
+from solver.rounding import text as digits
+from solver.topology import Topology
 
 
 def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
@@ -24,16 +28,17 @@ def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     schemes = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
     same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
     rows = []
-    groups = list(allowed.instance.hardware.groups)
+    groups = [n for n, g in allowed.instance.hardware.groups.items() if g.servers != "unlimited"]
+    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
     steps = [({name: 1}, f"+1 {name}") for name in groups]
     if len(groups) > 1:
         steps.append((dict.fromkeys(groups, 1), "+1 of each group"))
     beyond = ""
-    if base is not None and base > most_now * (1.0 + 1e-6):  # the objective leaves cards idle
+    if base is not None and base > most_now * (1.0 + 1e-6) and not endless:  # the objective leaves cards idle
         text = f"with every GPU in use: {base:.2f} requests/s (+{base - most_now:.2f})"
         rows.append(Marginal(name="cards", step=0.0, unit="cards", gain=base - most_now, text=text))
         beyond = " beyond that"
-    for extra, text in steps:
+    for extra, text in steps if not endless else []:
         most = _most(apart, extra, limits)
         if base is None or most is None:
             continue
@@ -42,17 +47,38 @@ def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
         if alone is not None and alone < most * (1.0 - 1e-6):
             more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(schemes))} alone"})
         rows.append(more)
-    if may_idle and allowed.instance.objective != "gpus":
+    rows.extend(_wider(allowed, chosen, base, beyond, limits))
+    if may_idle and allowed.instance.objective in ("cost", "effective_cost") and not allowed.instance.drops:
         rows.extend(_savings(apart, steps, limits))
     rows.extend(_margins(chosen, limits))
     return rows
+
+
+def _wider(allowed: Data, chosen: Chosen, base: float | None, beyond: str, limits: Limits) -> Iterator[Marginal]:
+    """One more port of each link that carries something, or one more step where it is sold in steps."""
+    carrying = {link for r in chosen.live_routes for link in chosen.data.routes[r].links}
+    for name, link in allowed.instance.hardware.links.items():
+        if name not in carrying or base is None:
+            continue
+        ports = link.step.ports if link.step else 1
+        free = link.model_copy(update={"step": Step.model_construct(ports=ports, price=0.0, at_most=10**4)})
+        hardware = allowed.instance.hardware.model_copy(
+            update={"links": {**allowed.instance.hardware.links, name: free}}
+        )
+        there = replace(allowed, topology=Topology(hardware)).widened({name: 1})
+        most = _most(there.apart(), {}, limits)
+        if most is not None:
+            word = "step" if link.step else "port"
+            text = f"+1 {word} of link {name} ({digits(ports * link.port_bandwidth / 1e9)} GB/s){beyond}"
+            more = _more({name: 1}, text, base, most)
+            yield more.model_copy(update={"name": f"link[{name}]", "unit": word})
 
 
 def _savings(apart: Sequence[Data], steps: list[tuple[dict[str, int], str]], limits: Limits) -> list[Marginal]:
     """What one more card, to be used where it helps, takes off the bill."""
     instance, rows = apart[0].instance, []
     now = _cheapest(apart, {}, limits)
-    for extra, text in steps[: len(instance.hardware.groups)]:
+    for extra, text in (step for step in steps if len(step[0]) == 1):
         less = _cheapest(apart, extra, limits)
         if now is None or less is None:
             continue
@@ -92,7 +118,10 @@ def _most(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float
 def leaves_cards_idle(data: Data) -> bool:
     """Whether the plan may serve less than its cards could: only where leaving cards idle is worth something."""
     instance = data.instance
-    return instance.objective == "gpus" or (instance.objective != "throughput" and instance.billing.pay == "used")
+    if instance.objective in ("gpus", "power") or instance.drops:
+        return True
+    buys = bool(instance.hardware.purchases) or any(link.step for link in instance.hardware.links.values())
+    return instance.objective in ("cost", "effective_cost") and (instance.billing.pay == "used" or buys)
 
 
 def _more(extra: dict[str, int], text: str, base: float, most: float) -> Marginal:
@@ -117,7 +146,18 @@ def _margins(chosen: Chosen, limits: Limits) -> list[Marginal]:
                 text=f"arrivals may grow to {down(rate):.4g} requests/s and every limit still holds",
             )
         )
-    least = None if limits.over else settle.margin(chosen.data, chosen.counts, "efficiency")
+    deadline = instance.service.drain
+    if most is not None and deadline is not None and not limits.over:
+        service = instance.service.model_copy(update={"drain": deadline + 1.0})
+        later = replace(chosen.data, instance=instance.model_copy(update={"service": service}))
+        more = settle.margin(later, chosen.counts, "arrivals")
+        if more is not None:
+            gain = max(0.0, (more - most) * instance.rate)
+            said = f"{down(more * instance.rate):.4g} requests/s" if gain > 1e-9 else "no more"
+            text = f"+1 s of deadline: arrivals may grow to {said}"
+            rows.append(Marginal(name="drain", step=1.0, unit="s", gain=gain, text=text))
+    measured = all(candidate.measured for _, candidate in chosen.used)
+    least = None if limits.over or measured else settle.margin(chosen.data, chosen.counts, "efficiency")
     if least is not None:
         stated = instance.hardware.efficiency
         same = stated.compute == stated.bandwidth and not any(

@@ -1,9 +1,9 @@
 """Goals met one after the other: each is proven best among the plans that are best so far."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from solver.backend import Limits, Outcome, Session, gap
+from solver.backend import PROOF, Limits, Outcome, Session, gap
 from solver.milp.master import Goal, Master
 from solver.milp.model import Row
 
@@ -23,6 +23,10 @@ class Ranked:
     bound: float | None
     stages: tuple[tuple[str, float], ...]
     """Value reached of each goal, in order."""
+    bundles: Mapping[str, int] = field(default_factory=dict)
+    """How many of each thing are bought."""
+    steps: Mapping[str, int] = field(default_factory=dict)
+    """How many steps are added to each link."""
 
     @property
     def found(self) -> bool:
@@ -41,7 +45,7 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
             stages.append((goal.name, 0.0))
             continue
         limits.progress = f"goal {goal.name}" + _standing(stages)
-        outcome = session.solve(goal.terms, goal.maximise, limits, last.values if last else ())
+        outcome = _meet(session, goal, limits, last.values if last else ())
         if outcome.status == "infeasible" and last is None:
             return Ranked("infeasible", (), None, None, ())
         if not outcome.found or outcome.value is None:
@@ -55,15 +59,42 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
         session.add(_keep(goal, outcome.value))
     if last is None or first is None:
         return Ranked("stopped", (), None, None, ())
-    status, counts = "optimal" if proven else "feasible", _counts(master, last)
+    status = "optimal" if proven else "feasible"
+    counts = tuple(round(last.values[column]) for column in master.units)
+    bundles = {name: round(last.values[column]) for name, column in master.purchases.bundles.items()}
+    steps = {name: round(last.values[column]) for name, column in master.purchases.steps.items()}
     if not goals[0].terms:
-        return Ranked(status, counts, None, None, tuple(stages))
+        return Ranked(status, counts, None, None, tuple(stages), bundles, steps)
     bound = None if first.bound is None else first.bound * goals[0].unit
-    return Ranked(status, counts, stages[0][1], bound, tuple(stages))
+    return Ranked(status, counts, stages[0][1], bound, tuple(stages), bundles, steps)
 
 
-def _counts(master: Master, outcome: Outcome) -> tuple[int, ...]:
-    return tuple(round(outcome.values[column]) for column in master.units)
+MOST_ROUNDS = 50
+
+
+def _meet(session: Session, goal: Goal, limits: Limits, hint: Sequence[float]) -> Outcome:
+    r"""The best value of a goal; a ratio $N/D$ by Dinkelbach's method.
+
+    For the best ratio q so far, $F = \min N - q D$ is at most 0, and 0 only where nothing is better. Any plan has
+    $N/D \ge q + F/D \ge q + F_{lb}/D_{min}$, which is the bound.
+    """
+    if not goal.over:
+        return session.solve(goal.terms, goal.maximise, limits, hint)
+    ratio, best, bound = 0.0, Outcome("stopped", None, None, ()), 0.0
+    for _ in range(MOST_ROUNDS):
+        terms = [*goal.terms, *((column, -ratio * worth) for column, worth in goal.over)]
+        outcome = session.solve(terms, False, limits, best.values or hint)
+        if not outcome.found:
+            return outcome if not best.found else best
+        number, worth = (sum(k * outcome.values[c] for c, k in part) for part in (goal.terms, goal.over))
+        if outcome.bound is not None:
+            bound = max(bound, ratio + min(0.0, outcome.bound) / goal.least)
+        better = number / worth
+        if best.found and better >= ratio * (1.0 - 1e-12):
+            break
+        ratio, best = better, outcome
+    proven = gap(ratio, bound) <= PROOF
+    return Outcome("optimal" if proven else "feasible", ratio, bound, best.values)
 
 
 def _standing(stages: Sequence[tuple[str, float]]) -> str:
@@ -72,8 +103,11 @@ def _standing(stages: Sequence[tuple[str, float]]) -> str:
 
 def _keep(goal: Goal, value: float) -> Row:
     """The goal no worse than ``value``, up to ``SLACK``."""
-    room = SLACK * max(abs(value), 1e-6)
     infinity = float("inf")
+    if goal.over:  # N <= q D
+        terms = [*goal.terms, *((column, -value * (1.0 + SLACK) * worth) for column, worth in goal.over)]
+        return Row(f"keep[{goal.name}]", tuple(terms), -infinity, 0.0)
+    room = SLACK * max(abs(value), 1e-6)
     low, high = (value - room, infinity) if goal.maximise else (-infinity, value + room)
     return Row(f"keep[{goal.name}]", goal.terms, low, high)
 

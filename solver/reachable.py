@@ -14,7 +14,7 @@ def unreachable(data: Data) -> list[Problem]:
     problems = []
     for name, workload in instance.workloads.items():
         carried = any(route.workload == name and route.scheme in instance.schemes.allow for route in data.routes)
-        if workload.output == 1 or carried or _connected(data):
+        if not workload.decodes or carried or _connected(data):
             continue
         names = ", ".join(instance.schemes.allow)
         pooled = instance.schemes.allow == ["pd-pooled"] and not instance.hardware.stores

@@ -1,11 +1,12 @@
 """The least change of one limit with which every limit holds; each was solved with before it is shown."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from models.instance import Instance
 from models.plan import Relaxation
 from models.workload import Workload
-from solver import physics, settle, units
+from solver import cuts, physics, settle, units
 from solver.backend import Limits, Outcome, Session
 from solver.data import Data
 from solver.milp import master
@@ -25,7 +26,7 @@ def relaxations(apart: Sequence[Data], instance: Instance, solvable: Solvable, l
 
     ``apart`` are the sets of schemes that may stand side by side.
     """
-    steps = (_arrivals, _cards, _links, _batch, _deadline, _pools)
+    steps = (_arrivals, _shares, _cards, _bundles, _links, _batch, _deadline, _targets, _pools, _each)
     found = [one for step in steps if not limits.over for one in step(apart, instance, solvable, limits)]
     return [relaxation for _, relaxation in sorted(found, key=lambda one: one[0])]
 
@@ -41,6 +42,8 @@ def _pools(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
 
 def _arrivals(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The largest arrivals for which every limit holds."""
+    if instance.drops:
+        return
     factors, sure = [], True
     for data in apart:
         problem = master.build(data)
@@ -75,9 +78,98 @@ def _scaled(instance: Instance, factor: float) -> Instance:
     return instance.model_copy(update={"workloads": workloads})
 
 
+def _shares(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """The largest part of the least shares that can be served."""
+    if not instance.drops:
+        return
+    low, high = 0.0, 1.0
+    while high - low > 1e-3 and not limits.over:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if solvable(_with_shares(instance, middle)) else (low, middle)
+    if low > 0.0:
+        for name, workload in instance.workloads.items():
+            before, after = workload.minimum_share, workload.minimum_share * low
+            text = f"least share of {name} {100.0 * before:.4g} % -> {100.0 * after:.4g} %"
+            text += ", and of every workload by as much" if len(instance.workloads) > 1 else ""
+            yield 1.0 - low, _relaxation(f"workloads.{name}.minimum_share", str(before), str(after), "", text)
+            return
+
+
+def _with_shares(instance: Instance, factor: float) -> Instance:
+    workloads = {
+        name: workload.model_copy(update={"minimum_share": workload.minimum_share * factor})
+        for name, workload in instance.workloads.items()
+    }
+    return instance.model_copy(update={"workloads": workloads})
+
+
+def _bundles(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """The fewest bundles of each kind with which every limit holds, more than may be bought."""
+    for name, bundle in instance.hardware.bundles.items():
+        if bundle.at_most is None:
+            continue
+        endless = {**instance.hardware.bundles, name: bundle.model_copy(update={"at_most": None})}
+        hardware = instance.hardware.model_copy(update={"bundles": endless})
+        changed = instance.model_copy(update={"hardware": hardware})
+        fewest = []
+        for data in apart:
+            problem = master.build(replace(data, instance=changed))
+            outcome = Session(problem.model).solve([(problem.purchases.bundles[name], 1.0)], False, limits)
+            if outcome.status == "optimal" and outcome.value is not None:
+                fewest.append(round(outcome.value))
+        if fewest:
+            path, text = f"hardware.bundles.{name}.at_most", f"{name} at most {bundle.at_most} -> {min(fewest)}"
+            size = (min(fewest) - bundle.at_most) / max(1, bundle.at_most)
+            yield size, _relaxation(path, f"{bundle.at_most}", f"{min(fewest)}", "bundles", text)
+
+
+def _targets(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """The nearest time that can be kept in place of each target."""
+    for name, workload in instance.workloads.items():
+        for word in ("ttft", "tpot"):
+            stated: float | None = getattr(workload.targets, word)
+            if stated is None or not solvable(_with_target(instance, name, word, None)):
+                continue
+            below, above = stated, 2.0 * stated
+            while not solvable(_with_target(instance, name, word, above)) and above < 1e6 * stated:
+                below, above = above, 2.0 * above
+            while above > below * 1.001 and not limits.over:
+                middle = (below * above) ** 0.5
+                helps = solvable(_with_target(instance, name, word, middle))
+                below, above = (below, middle) if helps else (middle, above)
+            after = up(above)
+            if solvable(_with_target(instance, name, word, after)):
+                text = f"{word} target of {name} {digits(1e3 * stated)} -> {digits(1e3 * after)} ms"
+                path = f"workloads.{name}.targets.{word}"
+                yield after / stated - 1.0, _relaxation(path, f"{stated!r} s", f"{after!r} s", "s", text)
+
+
+def _with_target(instance: Instance, name: str, word: str, seconds: float | None) -> Instance:
+    workload = instance.workloads[name]
+    targets = workload.targets.model_copy(update={word: seconds})
+    changed = workload.model_copy(update={"targets": targets})
+    return instance.model_copy(update={"workloads": {**instance.workloads, name: changed}})
+
+
+def _each(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
+    """Fewer units to spare, or fewer units at least in each pool."""
+    for word, key in (("units", "at_least"), ("spare", "units")):
+        limit = getattr(instance.limits, word)
+        stated = getattr(limit, key) if limit is not None else 0
+        for fewer in range(stated - 1, -1, -1):
+            changed = limit.model_copy(update={key: fewer}) if fewer else None
+            if solvable(instance.model_copy(update={"limits": instance.limits.model_copy(update={word: changed})})):
+                path = f"limits.{word}.{key}" if fewer else f"limits.{word}"
+                text = f"{path} {stated} -> {fewer}" if fewer else f"without limits.{word}"
+                yield 1.0 - fewer / stated, _relaxation(path, str(stated), str(fewer), "units", text)
+                break
+
+
 def _cards(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The fewest cards more of each group with which every limit holds."""
     for name, group in instance.hardware.groups.items():
+        if group.servers == "unlimited":
+            continue
         fewest = []
         for data in apart:
             problem = master.build(data, buy=name)
@@ -87,7 +179,7 @@ def _cards(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
         if fewest:
             more = min(fewest)
             path, text = f"hardware.groups.{name}", f"+{more} {name}"
-            yield more / group.cards, _relaxation(path, f"{group.cards}", f"{group.cards + more}", "GPUs", text)
+            yield more / max(1, group.cards), _relaxation(path, f"{group.cards}", f"{group.cards + more}", "GPUs", text)
 
 
 def _links(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
@@ -116,9 +208,9 @@ def _batch(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits
     stated does not fit, the largest smaller one.
     """
     for name, workload in instance.workloads.items():
-        if not isinstance(workload.batch, int) or workload.output == 1:
+        if not isinstance(workload.batch, int) or not workload.decodes:
             continue
-        sizes, stated = _fitting(instance, workload), workload.batch
+        sizes, stated = _fitting(apart[0], workload), workload.batch
         below = stated
         for above in sorted(size for size in sizes if size > stated):
             if solvable(_with_batch(instance, name, above)):
@@ -140,16 +232,23 @@ def _to_batch(name: str, before: int, after: int) -> Relaxation:
     return _relaxation(f"workloads.{name}.batch", str(before), str(after), "requests", text)
 
 
-def _fitting(instance: Instance, workload: Workload) -> set[int]:
-    """The largest batch of each kind of unit on each group, alone and beside the buffer that another workload needs."""
+def _fitting(data: Data, workload: Workload) -> set[int]:
+    """The largest batch of each kind of unit on each group, alone and beside the buffer that another workload needs;
+    and the largest that keeps the target for the time per token.
+    """
+    instance, sizes = data.instance, set()
     shape = physics.shape_of(instance.models[workload.model])
     beside = [other for other in instance.workloads.values() if other.model == workload.model]
-    return {
-        units.largest_batch(shape, units.device(instance, group, shape), workload, units.buffers(kind, shape, other))
-        for group in instance.hardware.groups
-        for kind in (units.DECODE, units.REPLICA, units.CHUNKED)
-        for other in beside
-    }
+    for group in instance.hardware.groups:
+        for cut in cuts.cuts(instance, data.topology, group, workload.model, shape):
+            for kind in (units.DECODE, units.REPLICA, units.CHUNKED):
+                rooms = {units.buffers(kind, shape, cut.device, other) for other in beside}
+                sizes |= {units.largest_batch(shape, cut.device, workload, room) for room in rooms}
+            step, target = units.costs(shape, cut.device, workload).step, workload.targets.tpot
+            if target is not None:
+                room = target / cut.pp - step.fixed - step.beside
+                sizes.add(max(0, int(cut.pp * room / (step.memory + step.beside_each))))
+    return sizes
 
 
 def _with_batch(instance: Instance, name: str, batch: int) -> Instance:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from models.hardware import Store
 from models.instance import Instance
 from solver import physics
 from solver.formulas import handoff
@@ -22,8 +23,9 @@ class Route:
     store: str | None
     links: tuple[str, ...]
     payload: float
-    """Bytes of one crossing."""
+    """Bytes of one crossing, mean over the classes of the workload."""
     seconds: float
+    """Of the longest state."""
     charges: Mapping[str, float]
     """Share of a resource (channel, store) that one handoff a second takes."""
     crossing: float
@@ -35,17 +37,18 @@ def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> li
     groups, stores = instance.hardware.groups, instance.hardware.stores
     routes = []
     for name, workload in instance.workloads.items():
-        if workload.output == 1:
+        if not workload.decodes:
             continue
-        payload = physics.handoff_payload(physics.shape_of(instance.models[workload.model]), workload)
+        shape = physics.shape_of(instance.models[workload.model])
+        payload, longest = physics.handoff_payload(shape, workload), physics.longest_payload(shape, workload)
         for scheme in schemes:
             legs = BY_NAME[scheme].legs
             if legs is None:
                 continue
             for source in groups:
                 for target in groups:
-                    for leg in legs(topology, stores, source, target, payload):
-                        routes.append(_route(instance, topology, name, scheme, source, target, payload, leg))
+                    for leg in legs(topology, stores, source, target, longest):
+                        routes.append(_route(instance, topology, name, scheme, (source, target), payload, longest, leg))
     return routes
 
 
@@ -54,9 +57,9 @@ def _route(
     topology: Topology,
     workload: str,
     scheme: str,
-    source: str,
-    target: str,
+    ends: tuple[str, str],
     payload: float,
+    longest: float,
     leg: Leg,
 ) -> Route:
     charges: dict[str, float] = {}
@@ -66,21 +69,19 @@ def _route(
             charges[f"link[{channel}]"] = charges.get(f"link[{channel}]", 0.0) + share
     if leg.store is not None:
         store = instance.hardware.stores[leg.store]
-        write, read = (_through(path.seconds(payload), payload, own) for path, own in
-                       zip(leg.paths, (store.write, store.read), strict=True))  # fmt: skip
-        stay = handoff.pooled_residence_seconds(write, read)
+        stay = handoff.pooled_residence_seconds(*_pooled(leg, store, payload))
         charges[f"store[{leg.store}]"] = payload * stay / store.capacity
         for word, bandwidth in (("write", store.write), ("read", store.read)):
             if bandwidth is not None:
                 charges[f"store[{leg.store},{word}]"] = payload / bandwidth
-        seconds = write + read
+        seconds = sum(_pooled(leg, store, longest))
     else:
-        seconds = leg.seconds(payload)
+        seconds = leg.seconds(longest)
     return Route(
         workload=workload,
         scheme=scheme,
-        source=source,
-        target=target,
+        source=ends[0],
+        target=ends[1],
         store=leg.store,
         links=tuple(link for path in leg.paths for link in path.links),
         payload=payload,
@@ -88,6 +89,12 @@ def _route(
         charges=charges,
         crossing=sum(payload * len(path.links) for path in leg.paths),
     )
+
+
+def _pooled(leg: Leg, store: Store, payload: float) -> tuple[float, float]:
+    """Seconds of writing and of reading ``payload`` bytes."""
+    write, read = leg.paths
+    return _through(write.seconds(payload), payload, store.write), _through(read.seconds(payload), payload, store.read)
 
 
 def _through(path_seconds: float, payload: float, bandwidth: float | None) -> float:

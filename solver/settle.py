@@ -66,19 +66,55 @@ def capacity(data: Data, counts: Sequence[int]) -> Settled:
     if not best.found or best.value is None or best.value <= 0.0:
         return Settled(0.0, dict.fromkeys(regime.rates, 0.0), tuple(0.0 for _ in data.routes))
     value = best.value
+    session.add(at_least("keep[throughput]", [(throughput, 1.0)], value * (1.0 - 1e-12)))
+    best = _calmest(session, data, regime, best)
+    return replace(_read(regime, data, best.values, 1.0 / data.tick), throughput=value / data.tick)
+
+
+def _calmest(session: Session, data: Data, regime: Flows, best: Outcome) -> Outcome:
+    """Of the flows that the rows allow, those with the fewest bytes on links, then the fewest busy unit-seconds."""
     moved = [(column, weight) for (_, column), weight in crossing(data, regime)]
     busy = [
         (column, max(data.candidates[i].demand[name]) * data.share(name) / data.tick)
         for (name, i), column in regime.rates.items()
     ]
-    session.add(at_least("keep[throughput]", [(throughput, 1.0)], value * (1.0 - 1e-12)))
     for terms in (moved, busy):
         least = session.solve(terms, False, EASY) if terms else best
         if not least.found or least.value is None:
             break
         best = least
         session.add(at_most("keep", terms, least.value * (1.0 + 1e-12)))
-    return replace(_read(regime, data, best.values, 1.0 / data.tick), throughput=value / data.tick)
+    return best
+
+
+def load(data: Data, counts: Sequence[int]) -> Settled | None:
+    """Flows at the stated arrivals where they are not those at capacity, scaled: where requests may be turned away, as
+    much value as the units can serve; where units are spared, without those. None where they are, or cannot be found.
+    """
+    instance = data.instance
+    spare = instance.limits.spare.units if instance.limits.spare else 0
+    if not instance.drops and not spare:
+        return None
+    model = Model()
+    one = model.constant()
+    most = instance.rate * data.tick
+    served = {n: model.column(w.minimum_share * most, most) for n, w in instance.workloads.items()}
+    left = [max(0, count - spare) for count in counts]
+    regime = flows.add(model, data, "", numbers(left, one), one)
+    model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
+    worth = [
+        (column, w.value * w.qualifying * data.share(name))
+        for (name, w), column in zip(instance.workloads.items(), served.values(), strict=True)
+    ]
+    session = Session(model)
+    best = session.solve(worth, True, EASY)
+    if not best.found or best.value is None:
+        return None
+    session.add(at_least("keep[value]", worth, best.value * (1.0 - 1e-12)))
+    best = _calmest(session, data, regime, best)
+    read = _read(regime, data, best.values, 1.0 / data.tick)
+    rates = {n: best.values[column] * data.share(n) / data.tick for n, column in served.items()}
+    return replace(read, throughput=sum(rates.values()), served=rates)
 
 
 def _resources(data: Data) -> set[str]:
@@ -157,6 +193,8 @@ def margin(data: Data, counts: Sequence[int], what: str) -> float | None:
     ``arrivals``: largest multiple of the stated rates. ``efficiency``: smallest multiple of the stated efficiency.
     A resource name (``link[rdma]``): smallest share of its capacity. None: the promises do not hold as it is.
     """
+    if data.instance.drops:
+        return None  # what is turned away gives way first
     model = Model()
     one, arrivals = model.constant(), model.constant()
     scale = model.constant()
@@ -171,5 +209,11 @@ def margin(data: Data, counts: Sequence[int], what: str) -> float | None:
     regime = flows.add(model, data, "", ready, one, links)
     model.rows.extend(flows.rows(data, regime, mix(data, throughput)))
     demand.promises(model, data, ready, throughput, one, arrivals, links)
+    spare = data.instance.limits.spare
+    if spare is not None:
+        fewer = numbers([max(0, count - spare.units) for count in counts], scale)
+        left = flows.add(model, data, "[spare]", fewer, one, links)
+        asked = mix(data, arrivals, data.instance.rate * data.tick)
+        model.rows.extend(flows.rows(data, left, asked))
     outcome = Session(model).solve([(column, 1.0)], what == "arrivals", EASY)
     return outcome.values[column] if outcome.found else None

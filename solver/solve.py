@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from models.errors import InferplanError
 from models.instance import Instance, digest
 from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status
-from solver import assemble, bill, settle, times
+from solver import assemble, bill, current, settle, times
 from solver.assemble import Chosen
 from solver.assumptions import assumptions, warnings
 from solver.backend import PROOF, Limits, gap
-from solver.compare import alternative, alternatives
+from solver.compare import alternative, alternatives, chosen_of
 from solver.data import Data, gather
 from solver.milp import master
 from solver.next_steps import leaves_cards_idle, marginals
@@ -55,6 +55,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     if chosen is None:
         return _without_plan(instance, data, ranked, began, options.limits.part(SIDE), options.reasons)
     found = settle.drained(chosen.data, chosen.counts, chosen.settled)
+    today = current.evaluate(data) if instance.current else None
     rows, steps = [], []
     if not options.plan_only:
         extra = options.limits.part(SIDE)
@@ -79,6 +80,8 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         resources=assemble.resources(chosen, drain),
         drain=drain,
         cost=cost,
+        purchases=assemble.purchases(chosen),
+        current=today,
         traffic=assemble.traffic(chosen),
         alternatives=rows,
         marginal=steps,
@@ -129,9 +132,7 @@ def _best(data: Data, limits: Limits, prune: bool = True) -> tuple[Ranked, Chose
 def _solved(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
     problem = master.build(data)
     ranked = rank(problem, master.goals(problem), limits)
-    if not ranked.found:
-        return ranked, None
-    return ranked, Chosen(data, ranked.counts, settle.capacity(data, ranked.counts))
+    return ranked, chosen_of(data, ranked) if ranked.found else None
 
 
 def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:
@@ -149,24 +150,22 @@ def _solvable(instance: Instance, limits: Limits) -> bool:
 
 def _objective(instance: Instance, ranked: Ranked, chosen: Chosen, cost: Cost) -> ObjectiveValue:
     name = instance.objective
-    cards = float(sum(chosen.counts[i] * c.cards for i, c in chosen.used))
-    value = {
-        "effective_cost": cost.per_1000_requests,
-        "cost": cost.per_hour,
-        "throughput": chosen.settled.throughput,
-        "gpus": cards,
-    }[name]
+    headroom = settle.margin(chosen.data, chosen.counts, "arrivals") if name == "headroom" else None
+    value = bill.objective_value(chosen, cost, headroom)
     unit = bill.objective_unit(name, instance)
     if value is None:
-        raise UnverifiedError("a cost objective without prices")
+        raise UnverifiedError("an objective without a value")
     bound: float | None
     if ranked.value is None:  # every plan costs the same
         bound = value
     elif ranked.bound is None:
         bound = None
     else:
-        scale = value / cost.per_hour if name == "effective_cost" and cost.per_hour else 1.0
-        bound = max(ranked.bound * scale, value) if name == "throughput" else min(ranked.bound * scale, value)
+        scale = 1.0
+        if name == "effective_cost":
+            scale = 1e3 / 3600.0 if instance.drops else 1e3 / 3600.0 / bill.value_per_second(chosen)
+        most = name in ("throughput", "headroom")
+        bound = max(ranked.bound * scale, value) if most else min(ranked.bound * scale, value)
     return ObjectiveValue(
         name=name, value=value, bound=bound, gap=None if bound is None else gap(value, bound), unit=unit
     )
@@ -186,6 +185,7 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, 
             data.only(instance.schemes.allow), lambda changed: _solvable(changed, limits), limits
         )
     document = instance.document()
+    today = current.evaluate(data) if instance.current else None
     return Plan(
         instance=instance.name,
         instance_sha256=digest(document),
@@ -208,6 +208,8 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, 
             per_million_total_tokens=None,
             currency=instance.billing.currency,
         ),
+        purchases=[],
+        current=today,
         traffic=[],
         alternatives=rows,
         marginal=[],

@@ -2,50 +2,85 @@
 
 from models.plan import Seconds, WorkloadResult
 from models.workload import Workload
-from solver import latency, physics, units
+from solver import latency, measured
 from solver.assemble import FULL, Chosen
 from solver.formulas import cost as money
 from solver.latency import Latency
+from solver.physics import shape_of
+from solver.regimes import Settled
 
 
 def workloads(chosen: Chosen) -> dict[str, WorkloadResult]:
     """What each workload gets: rates and times."""
     results = {}
     for name, workload in chosen.instance.workloads.items():
-        first_load, token_load = _times(chosen, name, workload, chosen.scale)
-        first_full, token_full = _times(chosen, name, workload, 1.0)
+        first_load, token_load = _times(chosen, name, workload, chosen.load)
+        first_full, token_full = _times(chosen, name, workload, chosen.settled)
+        served = chosen.served(name)
         results[name] = WorkloadResult(
             rate=workload.rate,
-            served=workload.rate,
+            served=served,
             capacity=chosen.settled.throughput * workload.rate / chosen.instance.rate,
             ttft_s=Seconds(at_load=first_load, at_capacity=first_full),
             tpot_s=Seconds(at_load=token_load, at_capacity=token_full),
-            qualifying_rate=money.qualifying_rate(workload.rate, workload.qualifying),
+            qualifying_rate=money.qualifying_rate(served, workload.qualifying),
         )
     return results
 
 
-def _times(chosen: Chosen, name: str, workload: Workload, scale: float) -> tuple[float | None, float | None]:
+def _times(chosen: Chosen, name: str, workload: Workload, flows: Settled) -> tuple[float | None, float | None]:
     """The slowest first token and time per token among the pools that serve a workload."""
     first: list[float | None] = []
     token: list[float | None] = []
+    floor = 1e-9 * chosen.settled.throughput
+    prefills: dict[str, list[tuple[float, float]]] = {}
     for index, candidate in chosen.used:
-        if chosen.rates(index).get(name, 0.0) <= 1e-9 * chosen.settled.throughput:
+        rate = chosen.rates(index, flows).get(name, 0.0)
+        if rate <= floor:
             continue
-        times = pool_latency(chosen, index, name, scale)
-        if candidate.stage != "prefill" and workload.output > 1:
+        times = pool_latency(chosen, index, name, flows)
+        if candidate.stage != "prefill" and workload.decodes:
             token.append(times.per_token)
-        if candidate.stage == "decode":
-            continue
-        wait = 0.0
-        if candidate.stage == "prefill" and workload.output > 1:
-            wait = max(
-                route.seconds
-                for route in (chosen.data.routes[r] for r in chosen.live_routes)
-                if route.workload == name and route.source == candidate.group
-            )
-        first.append(None if times.first_token is None else times.first_token + wait)
+        if candidate.stage == "prefill" and workload.decodes and times.first_token is not None:
+            prefills.setdefault(candidate.group, []).append((times.first_token, rate))
+        elif candidate.stage != "decode":
+            first.append(times.first_token)
+    for group, units in prefills.items():
+        routes = [
+            (route.seconds, flows.routes[r])
+            for r, route in enumerate(chosen.data.routes)
+            if (route.workload, route.source) == (name, group) and flows.routes[r] > floor
+        ]
+        first.append(slowest(units, routes, workload.targets.ttft is not None))
     return _slowest(first), _slowest(token)
+
+
+def slowest(units: list[tuple[float, float]], routes: list[tuple[float, float]], matched: bool) -> float:
+    """The longest prefill and handoff together, from seconds and rates of units and routes of one place.
+
+    Where a target asks for it, ``matched``, the slowest units use the quickest routes.
+    """
+    if not routes:
+        return max(seconds for seconds, _ in units)
+    if not matched:
+        return max(seconds for seconds, _ in units) + max(seconds for seconds, _ in routes)
+    waiting, ways = sorted(units, reverse=True), sorted(routes)
+    longest, left = 0.0, 0.0
+    way = iter(ways)
+    seconds = ways[0][0]
+    for prefill, rate in waiting:
+        while rate > 1e-7 * sum(r for _, r in units):
+            if left <= 0.0:
+                found = next(way, None)
+                if found is None:
+                    return longest
+                seconds, left = found
+            longest = max(longest, prefill + seconds)
+            used = min(rate, left)
+            rate, left = rate - used, left - used
+            if left < 1e-7 * sum(r for _, r in units):
+                left = 0.0
+    return longest
 
 
 def _slowest(times: list[float | None]) -> float | None:
@@ -53,15 +88,19 @@ def _slowest(times: list[float | None]) -> float | None:
     return max(known) if known and len(known) == len(times) else None
 
 
-def pool_latency(chosen: Chosen, index: int, name: str, scale: float) -> Latency:
-    """Times of a workload on a pool at ``scale`` times its flows at capacity."""
+def pool_latency(chosen: Chosen, index: int, name: str, flows: Settled) -> Latency:
+    """Times of a workload on a pool with ``flows``."""
     candidate = chosen.data.candidates[index]
-    shape = physics.shape_of(chosen.instance.models[candidate.model])
-    gpu = units.device(chosen.instance, candidate.group, shape)
-    if max(chosen.busy(index)) * scale >= FULL:
-        workload = chosen.instance.workloads[name]
+    workload = chosen.instance.workloads[name]
+    if candidate.measured is not None or candidate.device is None:
+        said = measured.times(chosen.instance.measured[candidate.measured or ""], workload)
+        return Latency(said.ttft, said.tpot)
+    shape, gpu = shape_of(chosen.instance.models[candidate.model]), candidate.device
+    each = {n: rate / chosen.counts[index] for n, rate in chosen.rates(index, flows).items()}
+    served = {n: chosen.instance.workloads[n] for n in candidate.demand}
+    if candidate.tau is not None:
+        return latency.paced(candidate.kind, shape, gpu, served, candidate.tau, each, name)
+    if max(chosen.busy(index, flows)) >= FULL:
         need = max(candidate.demand[name])
         return latency.full(candidate.kind, shape, gpu, workload, candidate.batches[name], need)
-    each = {n: rate * scale / chosen.counts[index] for n, rate in chosen.rates(index).items()}
-    served = {n: chosen.instance.workloads[n] for n in candidate.demand}
     return latency.at(candidate.kind, shape, gpu, served, candidate.batches, each, name)

@@ -4,7 +4,8 @@ Groups and stores do not relay: a path runs from place to place over links only.
 payload is taken, by its narrowest port and the startup times of its links.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import networkx as nx
@@ -49,12 +50,34 @@ class Topology:
         self.channels = {channel.name: channel for channel in _channels(self.graph, hardware)}
         self._known: dict[tuple[str, str], tuple[Path, ...]] = {}
 
+    def widened(self, steps: Mapping[str, int]) -> tuple["Topology", dict[str, float]]:
+        """The same with so many steps added to links, and how many times as wide each resource became.
+
+        More ports carry more transfers; a single one takes as long as before.
+        """
+        wide = Topology(self.hardware)
+        factor = {}
+        for name, channel in self.channels.items():
+            link = self.hardware.links[channel.link]
+            if link.step is not None and steps.get(channel.link):
+                factor[f"link[{name}]"] = 1.0 + steps[channel.link] * step_ratio(link)
+                wide.channels[name] = replace(channel, capacity=channel.capacity * factor[f"link[{name}]"])
+        return wide, factor
+
     def path(self, source: str, target: str, payload: float) -> Path | None:
         """The quickest path for ``payload`` bytes, or None when the places are not connected."""
         if (source, target) not in self._known:
             self._known[source, target] = self._paths(source, target)
         paths = self._known[source, target]
         return min(paths, key=lambda path: (path.seconds(payload), len(path.links), path.links), default=None)
+
+    def hop(self, group: str) -> Path | None:
+        """The way from one server of a group to another, charged even where handoffs inside are free."""
+        if (group, "") not in self._known:
+            widths = sorted({link.port_bandwidth for link in self.hardware.links.values()}, reverse=True)
+            found = [path for width in widths if (path := self._over(group, group, width)) is not None]
+            self._known[group, ""] = tuple(found[:1])  # the widest: activations are many and small
+        return next(iter(self._known[group, ""]), None)
 
     def _paths(self, source: str, target: str) -> tuple[Path, ...]:
         """Paths of which one is the quickest, whatever the payload.
@@ -98,6 +121,11 @@ class Topology:
             min(link.port_bandwidth for link in described),
             sum(link.startup for link in described),
         )
+
+
+def step_ratio(link: Link) -> float:
+    """What one step adds to a link, over what it has."""
+    return link.step.ports / link.ports if link.step is not None else 0.0
 
 
 def build(hardware: Hardware) -> "nx.DiGraph[str]":

@@ -1,4 +1,4 @@
-"""One deployment unit of one GPU: what it holds in memory, and the unit-seconds a request takes on it.
+"""One deployment unit: what it holds in memory, and the unit-seconds that a request takes on it.
 
 A serial unit has one resource; an overlapped unit has two, compute and memory, since a mix of requests can fill both
 (one number per request would overstate a mix). Stage ``both`` is a unit that serves whole requests.
@@ -6,12 +6,13 @@ A serial unit has one resource; an overlapped unit has two, compute and memory, 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from models.instance import Instance
-from models.workload import Workload
+from models.workload import Length, Workload
 from solver import physics
-from solver.formulas import memory, stages, state
-from solver.physics import Device, Shape
+from solver.formulas import memory, stages
+from solver.physics import Device, Shape, Step, Work
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ CHUNKED = Kind("both", True, ("compute", "memory"))
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes of one card: weights, state of the resident batch, buffers; and what may be filled."""
+    """Bytes of one GPU: weights, state of the resident batch, buffers; and what may be filled."""
 
     weights: float
     kv: float
@@ -49,31 +50,87 @@ class MemoryUse:
         return self.capacity - self.used
 
 
+@dataclass(frozen=True)
+class Costs:
+    """What one request of a workload costs on a unit, mean over its classes."""
+
+    prefill: Work
+    prefill_seconds: float
+    """Of the slowest stage, as a whole."""
+    first_token: float
+    """Prefill of the slowest class through all stages."""
+    longest_new: int
+    """Input tokens that are computed of the class with the longest prefill."""
+    longest_compute: float
+    """Compute seconds of that prefill on the slowest stage."""
+    calls: float
+    """Decode calls."""
+    step: Step
+    """Of the slowest stage."""
+    held: float
+    """Bytes on one GPU while it is decoded."""
+
+    @property
+    def compute(self) -> float:
+        """Compute seconds of all its decode calls, those of a step whatever its batch apart."""
+        return self.calls * (self.step.compute + self.step.beside_each)
+
+    @property
+    def memory(self) -> float:
+        """Memory seconds of all its decode calls, likewise."""
+        return self.calls * (self.step.memory + self.step.beside_each)
+
+
+def costs(shape: Shape, device: Device, workload: Workload) -> Costs:
+    """The costs of a workload on a unit."""
+    return _costs(shape, device, workload.classes, workload.longest_total if workload.longest else None)
+
+
+@lru_cache(maxsize=4096)
+def _costs(shape: Shape, device: Device, classes: tuple[Length, ...], longest: int | None) -> Costs:
+    # a workload of these classes alone: two workloads that differ in rates or names cost the same
+    alone = Workload.model_construct(lengths=list(classes), longest=None, model="", rate=1.0)
+    held = physics.held_state(shape, device, alone)
+    if longest is not None:
+        held = (longest - 1.0) * physics.state_on_card(shape, device)
+    longest_one = max(classes, key=lambda one: physics.class_prefill(shape, device, one).compute)
+    return Costs(
+        prefill=physics.workload_prefill(shape, device, alone),
+        prefill_seconds=physics.prefill_seconds(shape, device, alone),
+        first_token=physics.first_token_seconds(shape, device, alone),
+        longest_new=longest_one.input - longest_one.cached,
+        longest_compute=physics.class_prefill(shape, device, longest_one).compute,
+        calls=physics.mean_calls(alone),
+        step=physics.workload_decode(shape, device, alone),
+        held=held,
+    )
+
+
 def served(instance: Instance, kind: Kind, group: str, model: str) -> dict[str, Workload]:
     """Workloads of ``model`` that a unit on ``group`` may have work from; one output token needs no decode."""
     return {
         name: workload
         for name, workload in instance.workloads.items()
-        if workload.model == model and workload.may_use(group) and not (kind.stage == "decode" and workload.output == 1)
+        if workload.model == model and workload.may_use(group) and not (kind.stage == "decode" and not workload.decodes)
     }
 
 
 def device(instance: Instance, group: str, shape: Shape) -> Device:
-    """One GPU of ``group`` for a model of this shape."""
+    """A unit of one GPU of ``group`` for a model of this shape."""
     return physics.device_of(instance, instance.hardware.groups[group], shape.precision)
 
 
-def buffers(kind: Kind, shape: Shape, workload: Workload) -> float:
+def buffers(kind: Kind, shape: Shape, gpu: Device, workload: Workload) -> float:
     """Bytes beside the batch: two states on prefill, a receive buffer on decode, one state in a chunked unit."""
-    one = physics.input_state(shape, workload.admitted)
+    one = physics.input_state(shape, gpu, workload)
     if kind.stage == "prefill":
         return memory.double_buffer_bytes(one)
     return 0.0 if kind == REPLICA else one
 
 
-def resident(kind: Kind, shape: Shape, workload: Workload, batch: int) -> float:
-    """Bytes of state of the resident batch at the longest admitted request; prefill keeps it in its buffers."""
-    return 0.0 if kind.stage == "prefill" else batch * physics.final_state(shape, workload.admitted)
+def resident(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> float:
+    """Bytes of state of the resident batch on one GPU; prefill keeps it in its buffers."""
+    return 0.0 if kind.stage == "prefill" else batch * costs(shape, gpu, workload).held
 
 
 def memory_use(
@@ -81,30 +138,39 @@ def memory_use(
 ) -> MemoryUse:
     """Memory of a unit that serves ``workloads``: the largest batch and the largest buffer among them."""
     return MemoryUse(
-        weights=shape.resident,
-        kv=max((resident(kind, shape, w, batches[name]) for name, w in workloads.items()), default=0.0),
-        buffers=max((buffers(kind, shape, w) for w in workloads.values()), default=0.0),
+        weights=physics.weights_on_card(shape, gpu),
+        kv=max((resident(kind, shape, gpu, w, batches[name]) for name, w in workloads.items()), default=0.0),
+        buffers=max((buffers(kind, shape, gpu, w) for w in workloads.values()), default=0.0),
         capacity=gpu.memory,
     )
 
 
 def largest_batch(shape: Shape, gpu: Device, workload: Workload, buffer: float) -> int:
-    """Largest batch of ``workload`` that fits beside ``buffer`` bytes; 0 when not one request does."""
-    final = physics.final_state(shape, workload.admitted)
-    return int(memory.largest_batch(gpu.memory, shape.resident, final, buffer))
+    """Largest batch of ``workload`` that fits beside ``buffer`` bytes; 0 when the longest request does not."""
+    weights = physics.weights_on_card(shape, gpu)
+    if physics.largest_state(shape, gpu, workload) > gpu.memory - weights - buffer:
+        return 0
+    most = int(memory.largest_batch(gpu.memory, weights, costs(shape, gpu, workload).held, buffer))
+    return most if most >= gpu.pp else 0
+
+
+def in_step(gpu: Device, batch: float) -> float:
+    """Requests of a step of one stage when the unit holds ``batch``: stages work on parts of it in turn."""
+    return batch if gpu.pp == 1 else max(1.0, float(int(batch // gpu.pp)))
 
 
 def demand(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[float, ...]:
-    """Unit-seconds that one request takes of each resource of the unit."""
-    calls = state.decode_calls(workload.output)
-    prefill = physics.workload_prefill(shape, gpu, workload)
+    """Unit-seconds that one request takes of each resource of the unit, when it holds ``batch`` requests."""
+    cost = costs(shape, gpu, workload)
     if kind.stage == "prefill":
-        return (prefill.seconds,)
-    step = physics.workload_decode(shape, gpu, workload).at(batch)
-    compute = stages.decode_occupation(calls, step.compute, batch)
-    memory_seconds = stages.decode_occupation(calls, step.memory, batch)
+        return (cost.prefill_seconds,)
+    size = in_step(gpu, batch)
+    step = cost.step.at(size)
+    compute = stages.decode_occupation(cost.calls, step.compute + step.beside, size)
+    memory_seconds = stages.decode_occupation(cost.calls, step.memory + step.beside, size)
     if kind.stage == "decode":
         return (compute, memory_seconds)
     if kind.overlapped:
-        return (prefill.compute + compute, prefill.memory + memory_seconds)
-    return (prefill.seconds + stages.decode_occupation(calls, step.seconds, batch),)
+        beside = cost.prefill.beside
+        return (cost.prefill.compute + beside + compute, cost.prefill.memory + beside + memory_seconds)
+    return (cost.prefill_seconds + stages.decode_occupation(cost.calls, step.seconds, size),)

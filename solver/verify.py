@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 
 from models.instance import Instance, digest
 from models.plan import Plan
-from solver import conservation, physics
+from solver import conservation
 from solver.conservation import TOLERANCE, differ, over, regimes
-from solver.formulas import memory, state
+from solver.formulas import memory
+from solver.packing import packs
+from solver.recomputed import Built
 from solver.reported import differences
 from solver.topology import Topology
 
@@ -36,13 +38,20 @@ def _broken(plan: Plan, instance: Instance) -> list[str]:
     found = list(_named(plan, instance))
     if found:
         return found
-    found = [*_cards(plan, instance), *_schemes(plan, instance), *_pool_limits(plan, instance)]
+    topology, _ = Topology(instance.hardware).widened(
+        {bought.name: bought.count for bought in plan.purchases if bought.kind == "link step"}
+    )
+    found = [*_cards(plan, instance, topology), *_schemes(plan, instance), *_pool_limits(plan, instance)]
+    found.extend(_unit_limits(plan, instance))
     if found:
         return found  # nothing below can be computed for pools that cannot be
-    found.extend(_memory(plan, instance))
-    topology = Topology(instance.hardware)
+    found.extend(_memory(plan, instance, topology))
+    spare = instance.limits.spare.units if instance.limits.spare else 0
     for name, regime in regimes(plan).items():
-        found.extend(f"{text} {name}" for text in conservation.violations(plan, instance, topology, regime))
+        fewer = spare if name == "at load" else 0
+        violations = conservation.violations(plan, instance, topology, regime, fewer)
+        found.extend(f"{text} {name}" for text in violations)
+    found.extend(_targets(plan, instance))
     found.extend(_served(plan, instance))
     found.extend(_drain(plan, instance))
     found.extend(_proof(plan))
@@ -60,7 +69,7 @@ def _named(plan: Plan, instance: Instance) -> Iterator[str]:
         if any(name not in instance.workloads for name in pool.rates):
             yield f"pools: {pool.name} serves a workload that is not in the instance"
         batched = all(pool.batches.get(name, 0) >= 1 for name in pool.rates)
-        if pool.stage != "prefill" and not batched:
+        if pool.stage != "prefill" and not batched and pool.measured is None:
             yield f"pools: {pool.name} has no batch for a workload"
     for handoff in plan.handoffs:
         places = {handoff.source, handoff.target} <= set(hardware.groups)
@@ -69,40 +78,53 @@ def _named(plan: Plan, instance: Instance) -> Iterator[str]:
             yield f"handoff[{handoff.name}]: from or to a place that is not in the instance"
 
 
-def _cards(plan: Plan, instance: Instance) -> Iterator[str]:
-    taken: dict[str, int] = {}
+def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
+    blocks: dict[str, list[int]] = {}
     names = [pool.name for pool in plan.pools]
+    yield from _purchases(plan, instance)
     for pool in plan.pools:
         if names.count(pool.name) > 1:
             yield f"pools: {pool.name} is listed twice"
-        group = instance.hardware.groups[pool.group]
-        if pool.units < 1 or pool.cards_per_unit != 1 or pool.cards != pool.units * pool.cards_per_unit:
+        built = Built(pool, instance, topology)
+        if pool.units < 1 or pool.cards != pool.units * pool.cards_per_unit:
             yield f"pools: {pool.name} has {pool.cards} cards for {pool.units} units of {pool.cards_per_unit}"
-        if pool.cards_per_unit > group.per_server:
-            yield f"cards[{pool.group}]: a unit of {pool.name} does not fit in a server"
-        taken[pool.group] = taken.get(pool.group, 0) + pool.cards
-    for name, cards in taken.items():
-        group = instance.hardware.groups[name]
-        if cards > group.cards:
-            yield f"cards[{name}]: {cards} used of {group.cards}"
+            return
+        if reason := built.impossible():
+            yield f"cards[{pool.group}]: {pool.name}: {reason}"
+            return
+        sizes = blocks.setdefault(pool.group, [])
+        sizes.extend([built.block] * min(pool.units * (pool.cards_per_unit // built.block), 10_000))
+    for name, sizes in blocks.items():
+        group, there = instance.hardware.groups[name], _there(plan, instance, name)
+        cards = sum(pool.cards for pool in plan.pools if pool.group == name)
+        if cards > there:
+            yield f"cards[{name}]: {cards} used of {there}"
+        elif sum(sizes) <= 4000 and not packs(sizes, -(-there // group.per_server), group.per_server):
+            yield f"cards[{name}]: units do not pack into servers of {group.per_server}"
+
+
+def _there(plan: Plan, instance: Instance, name: str) -> int:
+    """GPUs of a group that are there, bought or rented."""
+    return instance.hardware.groups[name].cards + sum(p.cards.get(name, 0) for p in plan.purchases)
+
+
+def _purchases(plan: Plan, instance: Instance) -> Iterator[str]:
+    offers, links = instance.hardware.purchases, instance.hardware.links
+    for bought in plan.purchases:
+        place = f"purchases[{bought.name}]"
+        if bought.kind == "link step":
+            step = links[bought.name].step if bought.name in links else None
+            if step is None or not 0 < bought.count <= step.at_most:
+                yield f"{place}: no such step of a link"
             continue
-        sizes = [p.cards_per_unit for p in plan.pools if p.group == name for _ in range(min(p.units, 1000))]
-        if cards <= 1000 and not packs(sizes, group.servers, group.per_server):
-            yield f"cards[{name}]: units do not pack into {group.servers} servers of {group.per_server}"
-
-
-def packs(sizes: list[int], servers: int, per_server: int) -> bool:
-    """Whether units of these sizes fit into servers, largest first into the first server with room."""
-    room: list[int] = []
-    for size in sorted(sizes, reverse=True):
-        place = next((i for i, left in enumerate(room) if left >= size), None)
-        if place is None:
-            if len(room) == servers or size > per_server:
-                return False
-            room.append(per_server)
-            place = len(room) - 1
-        room[place] -= size
-    return True
+        offer = offers.get(bought.name)
+        if offer is None or bought.count < 1:
+            yield f"{place}: nothing of this name is for sale"
+            continue
+        if offer.at_most is not None and bought.count > offer.at_most:
+            yield f"{place}: {bought.count} of at most {offer.at_most}"
+        if bought.cards != {name: count * bought.count for name, count in offer.cards.items()}:
+            yield f"{place}: brings other cards"
 
 
 def _schemes(plan: Plan, instance: Instance) -> Iterator[str]:
@@ -133,24 +155,37 @@ def _pool_limits(plan: Plan, instance: Instance) -> Iterator[str]:
             yield f"pools[{index}]: {count} units, outside {low if low is not None else 0} to {high or 'any'}"
 
 
-def _memory(plan: Plan, instance: Instance) -> Iterator[str]:
+def _unit_limits(plan: Plan, instance: Instance) -> Iterator[str]:
+    """Units of each pool that is there, and with the spare ones gone, enough for what is served."""
+    limits = instance.limits
     for pool in plan.pools:
-        shape = physics.shape_of(instance.models[pool.model])
+        if limits.units is not None and pool.units < limits.units.at_least:
+            yield f"units[{pool.name}]: {pool.units} of at least {limits.units.at_least}"
+
+
+def _memory(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
+    for pool in plan.pools:
         group = instance.hardware.groups[pool.group]
         usable = memory.usable_bytes(group.accelerator.memory, group.usable)
-        held, buffer = 0.0, 0.0
-        for name in pool.rates:
-            longest = instance.workloads[name].admitted
-            one = state.state_bytes(longest.input, shape.state_per_token)
-            if pool.stage == "prefill":
-                buffer = max(buffer, memory.double_buffer_bytes(one))
-                continue
-            final = state.state_bytes(state.covered_tokens(longest.input, longest.output), shape.state_per_token)
-            held = max(held, final * pool.batches[name])
-            buffer = max(buffer, 0.0 if pool.scheme == "replicas" else one)
-        need = memory.resident_bytes(shape.resident, held, 1.0, buffer)
+        need = 0.0 if pool.measured else Built(pool, instance, topology).needed_bytes()
         if over(need, usable):
             yield f"memory[{pool.name}]: {need:.6g} B of {usable:.6g} B"
+
+
+def _targets(plan: Plan, instance: Instance) -> Iterator[str]:
+    """Times that the plan states, which are recomputed elsewhere, against the targets."""
+    for name, workload in instance.workloads.items():
+        said = plan.workloads.get(name)
+        if said is None:
+            yield f"workloads: {name} is missing"
+            continue
+        for word, target, times in (
+            ("ttft", workload.targets.ttft, said.ttft_s),
+            ("tpot", workload.targets.tpot if workload.decodes else None, said.tpot_s),
+        ):
+            for when, seconds in (("load", times.at_load), ("capacity", times.at_capacity)):
+                if target is not None and (seconds is None or over(seconds, target)):
+                    yield f"targets[{name},{word}]: {seconds} s at {when}, target {target:.6g} s"
 
 
 def _begun(plan: Plan, rates: Mapping[str, Mapping[str, float]], name: str) -> float:
@@ -159,10 +194,14 @@ def _begun(plan: Plan, rates: Mapping[str, Mapping[str, float]], name: str) -> f
 
 def _served(plan: Plan, instance: Instance) -> Iterator[str]:
     flows, throughput = regimes(plan), plan.throughput or 0.0
-    if over(instance.rate, throughput):
+    if not instance.drops and over(instance.rate, throughput):
         yield f"sustain: {throughput:.6g} requests/s for {instance.rate:.6g} that arrive"
     for name, workload in instance.workloads.items():
-        wanted = {"at load": workload.rate, "at capacity": throughput * workload.rate / instance.rate}
+        served = plan.workloads[name].served if name in plan.workloads else 0.0
+        if over(served, workload.rate) or over(workload.minimum_share * workload.rate, served):
+            least = workload.minimum_share * workload.rate
+            yield f"served[{name}]: {served:.6g} requests/s, outside {least:.6g} to {workload.rate:.6g}"
+        wanted = {"at load": served, "at capacity": throughput * workload.rate / instance.rate}
         for word, rate in wanted.items():
             begun = _begun(plan, flows[word][0], name)
             if differ(begun, rate):
@@ -186,7 +225,9 @@ def _drain(plan: Plan, instance: Instance) -> Iterator[str]:
                 yield f"drain[{name}]: serves more than has arrived by second {at:.6g}"
         for pool in plan.pools:
             busy = any(rate > 1e-9 for rate in phase.pools.get(pool.name, {}).values())
-            if busy and phase.start_s < instance.startup(pool.group) * (1.0 - TOLERANCE):
+            unit = instance.measured.get(pool.measured or "")
+            ready = instance.startup(pool.group) if unit is None or unit.startup is None else unit.startup
+            if busy and phase.start_s < ready * (1.0 - TOLERANCE):
                 yield f"drain: {pool.name} serves before it is ready"
     end = plan.drain.drained_s
     if plan.drain.phases and differ(at, end):
@@ -214,6 +255,6 @@ def _proof(plan: Plan) -> Iterator[str]:
         yield f"objective: called optimal with a gap of {goal.gap}"
     if goal.value is None or goal.bound is None:
         return
-    worse = goal.bound - goal.value if goal.name == "throughput" else goal.value - goal.bound
+    worse = goal.bound - goal.value if goal.name in ("throughput", "headroom") else goal.value - goal.bound
     if worse < -TOLERANCE * max(abs(goal.value), 1e-9):
         yield f"objective: the value {goal.value:.6g} is better than its own bound {goal.bound:.6g}"

@@ -68,3 +68,25 @@ def read_weight_bytes(
 def gathered_row_bytes(tokens: float, hidden: int, other_bytes: float) -> float:
     r"""Embedding rows gathered for ``tokens`` tokens: $b_o h n$. Units: bytes."""
     return other_bytes * hidden * tokens
+
+
+def mla_attention_parameters(
+    hidden: int, heads: int, query_rank: int | None, latent: int, nope_dim: int, rope_dim: int, v_dim: int
+) -> float:
+    r"""Matrix parameters of one MLA layer: queries (through rank $r_q$ if there is one), latent, projections, output.
+
+    $h r_q + r_q n (d_n + d_r)$, or $h n (d_n + d_r)$; $+ h (d_c + d_r) + d_c n (d_n + d_v) + n d_v h$.
+    """
+    width = heads * (nope_dim + rope_dim)
+    query = float(hidden) * query_rank + float(query_rank) * width if query_rank else float(hidden) * width
+    return query + hidden * (latent + rope_dim) + latent * heads * (nope_dim + v_dim) + float(heads) * v_dim * hidden
+
+
+def expert_parameters(hidden: int, expert_width: int, experts: float) -> float:
+    r"""Matrix parameters of ``experts`` gated experts of one layer: $3 h f_e E$."""
+    return ffn_parameters(hidden, expert_width) * experts
+
+
+def router_parameters(hidden: int, experts: int) -> float:
+    r"""Parameters of the router of one layer: $h E$."""
+    return float(hidden) * experts

@@ -58,3 +58,8 @@ def mla_query_flops_per_layer(heads: int, nope_dim: int, latent: int, v_dim: int
 def mla_query_flops(layers: int, heads: int, nope_dim: int, latent: int, v_dim: int) -> float:
     r"""The same over all layers: 2.05 GFLOP for DeepSeek-V3. Units: FLOP per token. Source: section 9.2.3."""
     return layers * mla_query_flops_per_layer(heads, nope_dim, latent, v_dim)
+
+
+def pair_flops(query_width: float, value_width: float) -> float:
+    r"""Attention of one query-key pair in one layer: $2 w_q + 2 w_v$ FLOPs, $w$ = heads x width of a head."""
+    return 2.0 * query_width + 2.0 * value_width

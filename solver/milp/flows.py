@@ -52,6 +52,7 @@ def rows(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> It
     """Every row of a regime; ``served`` gives the terms of each workload's completions."""
     yield from serve(data, flows, served)
     yield from handoff(data, flows)
+    yield from first_token(data, flows)
     yield from capacity(data, flows)
     yield from shared(data, flows)
 
@@ -75,7 +76,7 @@ def handoff(data: Data, flows: Flows) -> Iterator[Row]:
     balance: dict[tuple[str, str, str], list[Term]] = {}
     for (workload, index), column in flows.rates.items():
         candidate = data.candidates[index]
-        if candidate.stage != "both" and data.instance.workloads[workload].output > 1:
+        if candidate.stage != "both" and data.instance.workloads[workload].decodes:
             balance.setdefault((workload, candidate.stage, candidate.group), []).append((column, 1.0))
     for index, column in flows.routes.items():
         route = data.routes[index]
@@ -85,25 +86,54 @@ def handoff(data: Data, flows: Flows) -> Iterator[Row]:
         yield equal(f"handoff[{workload},{stage}@{group}]{flows.name}", terms)
 
 
+def first_token(data: Data, flows: Flows) -> Iterator[Row]:
+    r"""Prefill and handoff together keep the target: slow routes carry no more than quick units give.
+
+    For each time h of a route from a place p: $\sum_{r: p, T_r \ge h} f_r \le \sum_{c: T - T_c \ge h} x_{w,c}$. What a
+    unit may use grows with the time that it leaves, so these rows are all that a matching of units to routes needs.
+    """
+    for name, workload in data.instance.workloads.items():
+        target = workload.targets.ttft
+        if target is None or not workload.decodes:
+            continue
+        for group in data.instance.hardware.groups:
+            units = [(i, column) for (w, i), column in flows.rates.items() if w == name]
+            units = [
+                (i, c) for i, c in units if data.candidates[i].stage == "prefill" and data.candidates[i].group == group
+            ]
+            left = {i: target * (1.0 + 1e-9) - data.candidates[i].first.get(name, 0.0) for i, _ in units}
+            mine = [(r, c) for r, c in flows.routes.items() if data.routes[r].workload == name]
+            mine = [(r, c) for r, c in mine if data.routes[r].source == group]
+            for number, seconds in enumerate(sorted({data.routes[r].seconds for r, _ in mine})):
+                if min(left.values(), default=seconds) >= seconds:
+                    continue  # every unit may use every such route
+                slow = [(c, 1.0) for r, c in mine if data.routes[r].seconds >= seconds]
+                quick = [(c, -1.0) for i, c in units if left[i] >= seconds]
+                yield at_most(f"ttft[{name},{group},{number}]{flows.name}", [*slow, *quick], 0.0)
+
+
 def capacity(data: Data, flows: Flows) -> Iterator[Row]:
     r"""Units have one second a second of each resource: $\sum_w d_{w,c,k} x_{w,c} \le n_c$."""
     unit = {name: data.share(name) / data.tick for name in data.instance.workloads}
     for index, candidate in enumerate(data.candidates):
         if not flows.units[index]:
             continue
-        for k, resource in enumerate(candidate.kind.resources):
+        for k, resource in enumerate(candidate.resources):
             needs = [(flows.rates[name, index], need[k] * unit[name]) for name, need in candidate.demand.items()]
             ready = [(column, -count) for column, count in flows.units[index]]
             yield at_most(f"capacity[{candidate.name},{resource}]{flows.name}", [*needs, *ready], 0.0)
 
 
 def shared(data: Data, flows: Flows) -> Iterator[Row]:
-    r"""Everything that crosses a channel or stays in a store shares it: $\sum_r V_r f_r \le B$, over $B$."""
+    r"""What crosses a channel or stays in a store shares it: $\sum_r V_r f_r + \sum_c V_c x_c \le B$, over $B$."""
     charged: dict[str, list[Term]] = {}
     unit = {name: data.share(name) / data.tick for name in data.instance.workloads}
     for index, column in flows.routes.items():
         for resource, share in data.routes[index].charges.items():
             charged.setdefault(resource, []).append((column, share * unit[data.routes[index].workload]))
+    for (name, index), column in flows.rates.items():  # between the stages of a unit
+        for resource, share in data.candidates[index].charges.get(name, {}).items():
+            charged.setdefault(resource, []).append((column, share * unit[name]))
     for resource, terms in charged.items():
         scale = flows.links.get(resource, flows.time)
         yield at_most(f"{resource}{flows.name}", [*terms, (scale, -1.0)], 0.0)

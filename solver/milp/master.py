@@ -1,15 +1,18 @@
 r"""The master problem: counts $n_c$, flows, and the goals that rank plans.
 
 Throughput $\mu$ is the largest multiple of the stated mix: workload w completes $\mu \lambda_w / \lambda$ requests/s.
+Where requests may be turned away, a regime of its own says what is served of the arrivals.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from solver.data import Data
-from solver.milp import demand, flows, pools
+from solver.milp import demand, flows, pools, purchases, servers
 from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
-from solver.milp.model import Model, Term
+from solver.milp.model import Model, Term, at_least
+from solver.milp.purchases import Purchases
 
 MOST_BOUGHT, MOST_WIDER = 10**6, 1e6
 """Cards that may be added to a group, and how many times as wide a link may become, when a plan needs more."""
@@ -24,6 +27,10 @@ class Goal:
     maximise: bool = False
     unit: float = 1.0
     """What one of ``terms`` is in the unit of the goal."""
+    over: tuple[Term, ...] = ()
+    """What ``terms`` are divided by, where the goal is a ratio."""
+    least: float = 0.0
+    """What ``over`` is at least."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +48,20 @@ class Master:
     """Column of cards to be added to a group."""
     wider: int
     """Column of the multiple of a link's bandwidth."""
+    purchases: Purchases
+    costs: tuple[Term, ...]
+    served: dict[str, int] = field(default_factory=dict)
+    """Column of what is served of a workload's arrivals, over its share and per tick, where some may be turned away."""
 
     @property
     def by_throughput(self) -> Goal:
         """Most requests/s of the stated mix."""
         return Goal("throughput", ((self.throughput, 1.0),), maximise=True, unit=1.0 / self.data.tick)
+
+    @property
+    def by_headroom(self) -> Goal:
+        """Largest multiple of the stated arrivals for which every promise holds."""
+        return Goal("headroom", ((self.arrivals, 1.0),), maximise=True)
 
     @property
     def by_cards(self) -> Goal:
@@ -54,11 +70,32 @@ class Master:
         return Goal("gpus", tuple((n, float(c.cards)) for n, c in zip(self.units, candidates, strict=True)))
 
     @property
+    def by_power(self) -> Goal:
+        """Least board power of the GPUs in use, in W."""
+        return Goal("power", tuple((n, c.power) for n, c in zip(self.units, self.data.candidates, strict=True)))
+
+    @property
     def by_cost(self) -> Goal:
         """Least money per hour; constant when every card is paid for, used or not."""
-        used = self.data.instance.billing.pay == "used"
-        prices = [(n, 3600.0 * c.price) for n, c in zip(self.units, self.data.candidates, strict=True)]
-        return Goal("cost", tuple(prices) if used else ())
+        return Goal("cost", self.costs)
+
+    @property
+    def by_effective_cost(self) -> Goal:
+        """Least money per value served; the cost itself where all arrivals are served."""
+        if not self.served:
+            return self.by_cost
+        data, terms, least = self.data, [], 0.0
+        for name, column in self.served.items():
+            workload = data.instance.workloads[name]
+            worth = workload.value * workload.qualifying * data.share(name) / data.tick
+            terms.append((column, worth))
+            least += worth * workload.minimum_share * data.instance.rate * data.tick
+        return Goal("effective_cost", self.costs, over=tuple(terms), least=least)
+
+    @property
+    def by_value(self) -> Goal:
+        """Most value served."""
+        return Goal("value", self.by_effective_cost.over, maximise=True)
 
     @property
     def by_bytes(self) -> Goal:
@@ -73,18 +110,18 @@ class Master:
 
 
 def goals(master: Master) -> list[Goal]:
-    """The stated objective, then the tie order: throughput, cards, bytes, fixed order.
-
-    All arrivals are served, so the effective cost is least when the cost is.
-    """
+    """The stated objective, then the tie order: throughput, cards, bytes, fixed order."""
     first = {
-        "effective_cost": master.by_cost,
+        "effective_cost": master.by_effective_cost,
         "cost": master.by_cost,
         "throughput": master.by_throughput,
+        "headroom": master.by_headroom,
+        "power": master.by_power,
         "gpus": master.by_cards,
     }[master.data.instance.objective]
+    value = [master.by_value] if master.served and not first.over else []
     ties = [master.by_throughput, master.by_cards, master.by_bytes, master.by_order]
-    return [first, *(goal for goal in ties if goal.name != first.name)]
+    return [first, *value, *(goal for goal in ties if goal.name != first.name)]
 
 
 def build(
@@ -93,40 +130,97 @@ def build(
     extra: dict[str, int] | None = None,
     buy: str | None = None,
     widen: str | None = None,
+    headroom: bool = False,
 ) -> Master:
-    """The master problem; without ``promises`` the sustain and drain rows are left out.
+    """The master problem; without ``promises`` the sustain and drain rows are left out, and nothing endless is bought.
 
     ``extra`` cards may be added to groups, to see what they bring; ``buy`` names a group to which cards are added as
-    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise.
+    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise; ``headroom`` lets arrivals grow.
     """
     model = Model()
     one, arrivals = model.constant(), model.constant()
+    if headroom or (data.instance.objective == "headroom" and promises):
+        model.upper[arrivals] = float("inf")
+    bought = purchases.columns(model, data, limit=not promises)
     units = tuple(
         model.column(upper=float(_most(data, index, extra) + (MOST_BOUGHT if c.group == buy else 0)), integer=True)
         for index, c in enumerate(data.candidates)
     )
-    bought = {buy: model.column(upper=float(MOST_BOUGHT), integer=True)} if buy else {}
+    added = {buy: model.column(upper=float(MOST_BOUGHT), integer=True)} if buy else {}
     throughput = model.column()
     ready = tuple(((column, 1.0),) for column in units)
     wider = model.column(1.0, MOST_WIDER) if widen else one
-    links = {f"link[{name}]": wider for name, c in data.topology.channels.items() if c.link == widen}
+    links = purchases.widths(model, data, bought, one, (widen, wider) if widen else None)
     capacity = flows.add(model, data, "", ready, one, links)
     model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
-    model.rows.extend(pools.cards(data, units, extra, bought))
+    cards = [*bought.cards, *((group, column, 1) for group, column in added.items())]
+    model.rows.extend(pools.cards(data, units, extra, cards))
+    model.rows.extend(servers.rows(model, data, units, cards))
     model.rows.extend(pools.limits(data, units))
-    stretches = demand.promises(model, data, ready, throughput, one, arrivals, links) if promises else []
-    return Master(data, model, units, throughput, arrivals, capacity, tuple(stretches), bought, wider)
+    there = _present(model, data, units)
+    served: dict[str, int] = {}
+    stretches: list[Stretch] = []
+    if promises and data.instance.drops:
+        served = _load(model, data, _fewer(data, units, there), one, links)
+    elif promises:
+        stretches = demand.promises(model, data, ready, throughput, one, arrivals, links)
+        if data.instance.limits.spare:
+            spare = flows.add(model, data, "[spare]", _fewer(data, units, there), one, links)
+            asked = mix(data, arrivals, data.instance.rate * data.tick)
+            model.rows.extend(flows.rows(data, spare, asked))
+    costs = tuple(purchases.cost(model, data, units, bought, one))
+    return Master(
+        data, model, units, throughput, arrivals, capacity, tuple(stretches), added, wider, bought, costs, served
+    )
+
+
+def _present(model: Model, data: Data, units: Sequence[int]) -> list[int]:
+    """Columns that say which pools are there, where a limit speaks of each pool."""
+    limits = data.instance.limits
+    if limits.units is None and limits.spare is None:
+        return []
+    columns, rows = pools.present(data, model, units)
+    model.rows.extend(rows)
+    return columns
+
+
+def _fewer(data: Data, units: Sequence[int], there: Sequence[int]) -> tuple[tuple[Term, ...], ...]:
+    """Units of each pool that are left when as many as the limit says fail."""
+    spare = data.instance.limits.spare
+    if spare is None:
+        return tuple(((column, 1.0),) for column in units)
+    return tuple(((n, 1.0), (z, -float(spare.units))) for n, z in zip(units, there, strict=True))
+
+
+def _load(
+    model: Model, data: Data, ready: tuple[tuple[Term, ...], ...], one: int, links: dict[str, int]
+) -> dict[str, int]:
+    r"""Flows of what is served: $s_w \lambda_w \le served_w \le \lambda_w$; the columns of what is served."""
+    most = data.instance.rate * data.tick
+    served = {name: model.column(0.0, most) for name in data.instance.workloads}
+    for name, workload in data.instance.workloads.items():
+        model.rows.append(at_least(f"served[{name}]", [(served[name], 1.0)], workload.minimum_share * most))
+    regime = flows.add(model, data, "[load]", ready, one, links)
+    model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
+    return served
 
 
 def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:
     candidate = data.candidates[index]
-    cards = data.instance.hardware.groups[candidate.group].cards + (extra or {}).get(candidate.group, 0)
+    hardware = data.instance.hardware
+    group = hardware.groups[candidate.group]
+    if group.servers == "unlimited" and group.rent == "gpu":
+        return purchases.MOST * group.per_server // candidate.cards
+    cards = group.cards + (extra or {}).get(candidate.group, 0)
+    for bundle in hardware.purchases.values():
+        most = purchases.MOST if bundle.at_most is None else bundle.at_most
+        cards += most * bundle.cards.get(candidate.group, 0)
     return cards // candidate.cards
 
 
-def mix(data: Data, throughput: int) -> dict[str, tuple[Term, ...]]:
+def mix(data: Data, throughput: int, unit: float = 1.0) -> dict[str, tuple[Term, ...]]:
     r"""Completions of each workload as its share of the throughput: $\mu \lambda_w / \lambda$, over that share."""
-    return dict.fromkeys(data.instance.workloads, ((throughput, 1.0),))
+    return dict.fromkeys(data.instance.workloads, ((throughput, unit),))
 
 
 def heaviest(data: Data) -> float:

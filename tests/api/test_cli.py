@@ -215,7 +215,6 @@ def test_commands_that_come_later_say_so(run: Run, name: str) -> None:
         ("solve", "a.yaml", "--time-limit", "0"),
         ("solve", "a.yaml", "--gap", "-1"),
         ("solve", "a.yaml", "--seed", "1.5"),
-        ("solve", EIGHT, "--html", "report.html"),
         ("solve", EIGHT, "--set", "rate"),
         ("solve", EIGHT, "--set", "name.more=3"),
         ("solve", EIGHT, "--set", "workloads.reasoning.rate=[1, 2"),

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from api import cli
+from api.report.page import PARTS
 from models.base import Described
 from models.catalog import KINDS
 from models.instance import Instance
@@ -182,6 +183,11 @@ def _kind(name: str) -> tuple[str, int]:
     word, _, inside = name.partition("[")
     first = inside.partition("]")[0]
     return word, len(first.split(",")) if first else 0
+
+
+def test_every_part_of_the_report_has_a_row() -> None:
+    table = rows(text_of(ROOT / "docs" / "how-to" / "read-the-report.md"))
+    assert [row[0] for row in table] == ["headline", *(title for _, title, _ in PARTS)]
 
 
 def test_the_command_line_is_described() -> None:

@@ -1,0 +1,146 @@
+"""How units may be cut over GPUs: degrees of tensor and pipeline parallelism, where their stages stand, what they send.
+
+Tensor parallelism stays inside a server. The stages of a unit stand in one server where they fit there, else one stage
+to a server, and what passes between them crosses the group's link.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from models.hardware import Group
+from models.instance import Instance
+from models.llm import Llm
+from models.shapes import divides
+from solver import physics
+from solver.formulas import parallel
+from solver.physics import Device, Shape
+from solver.topology import Path, Topology
+
+MOST_STAGES = 64
+"""Stages up to which it is told what would fit."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One way to cut a unit, with the GPU that it is made of."""
+
+    tp: int
+    pp: int
+    device: Device
+    across: Path | None
+    """Way from one stage to the next where they stand in different servers."""
+
+    @property
+    def cards(self) -> int:
+        """GPUs of the unit."""
+        return self.tp * self.pp
+
+    @property
+    def block(self) -> int:
+        """GPUs that have to be in one server."""
+        return self.tp if self.across is not None else self.cards
+
+    @property
+    def text(self) -> str:
+        """TP4, or TP8 x PP2."""
+        return f"TP{self.tp}" + (f" x PP{self.pp}" if self.pp > 1 else "")
+
+    def charges(self, topology: Topology, payload: float) -> dict[str, float]:
+        """Share of each channel that ``payload`` bytes a second between stages take."""
+        shares: dict[str, float] = {}
+        for channel in self.across.channels if self.across is not None else ():
+            key = f"link[{channel}]"
+            shares[key] = shares.get(key, 0.0) + payload / topology.channels[channel].capacity
+        return shares
+
+
+def payload(shape: Shape, cut: Cut, tokens: float) -> float:
+    """Bytes between servers for ``tokens`` tokens: each passes from every stage to the next."""
+    if cut.across is None:
+        return 0.0
+    return (cut.pp - 1) * parallel.activation_bytes(tokens, shape.hidden, shape.other_bytes)
+
+
+def one(instance: Instance, topology: Topology, group: str, shape: Shape, tp: int, pp: int) -> Cut | None:
+    """The cut of these degrees; None where the stages stand in servers that no link joins, or GPUs are not joined."""
+    described = instance.hardware.groups[group]
+    if tp > described.per_server or (tp > 1 and described.scale_up is None):
+        return None
+    inside = pp == 1 or (tp * pp <= described.per_server and described.scale_up is not None)
+    across = None if inside else topology.hop(group)
+    if not inside and across is None:
+        return None
+    wired = described.scale_up
+    hop = (across.bandwidth, across.startup) if across else (wired.payload_bandwidth, wired.startup) if wired else None
+    return Cut(tp, pp, physics.device_of(instance, described, shape.precision, tp, pp, hop), across)
+
+
+def cuts(instance: Instance, topology: Topology, group: str, model: str, shape: Shape) -> list[Cut]:
+    """Every cut to be tried for ``model`` on ``group``: as stated, else powers of two inside a server, and as few
+    stages as hold the weights.
+    """
+    described, llm = instance.hardware.groups[group], instance.models[model]
+    found: list[Cut] = []
+    tps = _tensor(described, llm)
+    stated = _both(described.pp, llm.pp)
+    for tp in tps:
+        plain = one(instance, topology, group, shape, tp, 1)
+        if plain is None:
+            continue
+        if stated is not None:
+            found.extend(cut for pp in stated if (cut := one(instance, topology, group, shape, tp, pp)))
+            continue
+        found.append(plain)
+        if tp == max(tps) and not _holds(plain, shape):
+            found.extend(_staged(instance, topology, group, shape, tp, llm.num_hidden_layers))
+    return found
+
+
+def _tensor(group: Group, llm: Llm) -> list[int]:
+    stated = _both(group.tp, llm.tp)
+    shape = llm.model_dump(exclude={"handoff_state"})
+    if stated is None:
+        stated = [2**power for power in range(group.per_server.bit_length())]
+    return [tp for tp in stated if tp <= group.per_server and divides(tp, shape)]
+
+
+def _both(one: list[int] | None, other: list[int] | None) -> list[int] | None:
+    """Degrees that both allow; None where neither says anything."""
+    if one is None or other is None:
+        return one if other is None else other
+    return [degree for degree in one if degree in other]
+
+
+def _holds(cut: Cut, shape: Shape) -> bool:
+    return physics.weights_on_card(shape, cut.device) < cut.device.memory
+
+
+def _staged(instance: Instance, topology: Topology, group: str, shape: Shape, tp: int, layers: int) -> Iterator[Cut]:
+    """The cut with the fewest stages that hold the weights, and the one with twice as many."""
+    for pp in range(2, min(layers, MOST_STAGES) + 1):
+        cut = one(instance, topology, group, shape, tp, pp)
+        if cut is None:
+            return
+        if _holds(cut, shape):
+            yield cut
+            double = one(instance, topology, group, shape, tp, min(2 * pp, layers))
+            if double is not None:
+                yield double
+            return
+
+
+def would_fit(instance: Instance, group: str, model: str, shape: Shape) -> str:
+    """The smallest cut that would hold the weights of ``model`` on GPUs of ``group``, in words; "" if there is none."""
+    described, llm = instance.hardware.groups[group], instance.models[model]
+    degrees = [2**power for power in range(7) if divides(2**power, llm.model_dump(exclude={"handoff_state"}))]
+    best: tuple[int, str] | None = None
+    for tp in degrees:
+        for pp in range(1, min(llm.num_hidden_layers, MOST_STAGES) + 1):
+            device = physics.device_of(instance, described, shape.precision, tp, pp)
+            if physics.weights_on_card(shape, device) >= 0.95 * device.memory:
+                continue
+            if tp <= described.per_server or pp == 1:
+                text = f"TP{tp}" + (f" x PP{pp}" if pp > 1 else "")
+                best = min(best or (tp * pp, text), (tp * pp, text))
+            break
+    return "" if best is None else f"{best[1]} would, on {best[0]} such GPUs"

@@ -1,0 +1,58 @@
+r"""Servers: units that do not nest in them need patterns, since cards left over in several servers make no unit.
+
+Where every block size divides the next and the largest divides the server, cards that suffice in number can always be
+packed, and no rows are needed.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from solver.data import Data
+from solver.milp.model import Model, Row, Term, at_most
+
+MOST_PATTERNS = 2000
+
+
+def nests(sizes: Sequence[int], per_server: int) -> bool:
+    """Whether blocks of these sizes can be packed whenever there are enough cards."""
+    ordered = sorted({*sizes, per_server})
+    return all(larger % smaller == 0 for smaller, larger in pairwise(ordered))
+
+
+def patterns(sizes: Sequence[int], room: int) -> list[tuple[int, ...]]:
+    """Every way to fill a server of ``room`` cards so that no further block fits: how many of each size.
+
+    ``sizes`` are distinct and fall.
+    """
+    if not sizes:
+        return [()]
+    first, rest = sizes[0], sizes[1:]
+    if not rest:
+        return [(room // first,)]
+    found: list[tuple[int, ...]] = []
+    for count in range(room // first, -1, -1):
+        found.extend((count, *tail) for tail in patterns(rest, room - count * first))
+    return [p for p in found if room - sum(n * s for n, s in zip(p, sizes, strict=True)) < min(sizes)]
+
+
+def rows(model: Model, data: Data, units: Sequence[int], bought: Sequence[tuple[str, int, int]]) -> Iterator[Row]:
+    r"""Blocks fit into servers: $\sum_{c: size\,s} blocks_c n_c \le \sum_p k_{p,s} y_p$ and $\sum_p y_p \le servers$.
+
+    ``bought`` lists group, column, and cards of each bundle; columns of the patterns are added to ``model``.
+    """
+    for name, group in data.instance.hardware.groups.items():
+        if group.servers == "unlimited" and group.rent == "gpu":
+            continue
+        mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.group == name]
+        sizes = sorted({c.block for _, c in mine}, reverse=True)
+        if not sizes or nests(sizes, group.per_server):
+            continue
+        ways = patterns(sizes, group.per_server)[:MOST_PATTERNS]
+        columns = [model.column(upper=float(10**8), integer=True) for _ in ways]
+        for k, size in enumerate(sizes):
+            needed: list[Term] = [(column, float(c.cards // c.block)) for column, c in mine if c.block == size]
+            offered = [(y, -float(way[k])) for y, way in zip(columns, ways, strict=True) if way[k]]
+            yield at_most(f"servers[{name},{size}]", [*needed, *offered], 0.0)
+        whole = [(y, float(group.per_server)) for y in columns]
+        more = [(column, -float(cards)) for where, column, cards in bought if where == name]
+        yield at_most(f"servers[{name}]", [*whole, *more], float(group.cards))

@@ -1,0 +1,156 @@
+r"""Units paced by a step time $\tau$: every request they hold gets a token each $\tau$ seconds, or sooner.
+
+With a target for the time per token, or several workloads with different ones, the batch of one workload says little
+about the others. At a given $\tau$ everything is linear in the rates $x_w$ on $n$ units, each row over its capacity:
+
+    memory   $n (W/bw + a)/\sigma + \sum_w x_w m_w \le n$        compute   $n a/\sigma + \sum_w x_w c_w \le n$
+    kv       $\sum_w x_w (G_w-1) \tau V_w \le M n$               slots     $\sum_w x_w (G_w-1) \tau / B_w \le n$
+
+$\sigma = \tau/p$ is the step of one of $p$ stages, $a$ what stands beside it, $m_w$ and $c_w$ are seconds of a request
+over all its calls (with its prefill, where the unit does that too), $V_w$ its state on a GPU.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from models.workload import Workload
+from solver import physics, units
+from solver.physics import Device, Shape
+from solver.units import Costs, Kind, MemoryUse
+
+RESOURCES = ("compute", "memory", "kv", "slots", "ttft")
+BETWEEN = 3
+"""Points of the grid between the least and the largest step time that something asks for."""
+
+
+@dataclass(frozen=True)
+class Paced:
+    """A unit at one step time."""
+
+    tau: float
+    resources: tuple[str, ...]
+    demand: Mapping[str, tuple[float, ...]]
+    """By workload: unit-seconds of each resource per request."""
+    batches: Mapping[str, int]
+    """Requests of a workload that the unit holds when it gets nothing else."""
+    memory: MemoryUse
+
+
+def is_paced(kind: Kind, workloads: Mapping[str, Workload]) -> bool:
+    """Whether a target of one of the workloads asks for step times: not where its batch is a stated number."""
+    return kind.stage != "prefill" and any(_asks(kind, workload) for workload in workloads.values())
+
+
+def _asks(kind: Kind, workload: Workload) -> bool:
+    if isinstance(workload.batch, int) or not workload.decodes:
+        return False
+    return workload.targets.tpot is not None or (kind.overlapped and _first(kind, workload) is not None)
+
+
+def _first(kind: Kind, workload: Workload) -> float | None:
+    """Target of the first token where the unit gives it."""
+    return workload.targets.ttft if kind.stage == "both" else None
+
+
+def grid(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> list[float]:
+    """Step times to be tried, in s: each target, each workload's step when memory is full, and some between."""
+    points = {w.targets.tpot for w in workloads.values() if w.targets.tpot is not None}
+    buffer = max(units.buffers(kind, shape, gpu, w) for w in workloads.values())
+    most = max(points) if all(w.targets.tpot is not None for w in workloads.values()) else float("inf")
+    for workload in workloads.values():
+        batch = units.largest_batch(shape, gpu, workload, buffer)
+        if isinstance(workload.batch, int):
+            batch = min(batch, workload.batch)
+        if batch and workload.decodes:
+            full = gpu.pp * units.costs(shape, gpu, workload).step.at(units.in_step(gpu, batch)).seconds
+            points.add(min(full, most))
+    listed = sorted(points)
+    several = len(workloads) > 1 or (kind.stage == "both" and any(w.targets.ttft for w in workloads.values()))
+    if several and len(listed) > 1 and listed[-1] > listed[0] * 1.02:
+        ratio = (listed[-1] / listed[0]) ** (1.0 / (BETWEEN + 1))
+        listed = sorted({*listed, *(listed[0] * ratio**k for k in range(1, BETWEEN + 1))})
+    return listed
+
+
+def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload], tau: float) -> Paced | None:
+    """The unit at step time ``tau``, with the workloads that it can serve so; None when there is none."""
+    able = {name: w for name, w in workloads.items() if floor(kind, shape, gpu, w, tau) is None}
+    if not able:
+        return None
+    step = next(iter(able.values()))
+    sigma, fixed = tau / gpu.pp, units.costs(shape, gpu, step).step
+    buffer = max(units.buffers(kind, shape, gpu, w) for w in able.values())
+    room = gpu.memory - physics.weights_on_card(shape, gpu) - buffer
+    reserved = max(_reserved(kind, shape, gpu, w, tau) for w in able.values())
+    demand: dict[str, tuple[float, ...]] = {}
+    for name, workload in able.items():
+        cost = units.costs(shape, gpu, workload)
+        if cost.calls and cost.held > room:
+            return None
+        compute, memory = _own(kind, cost)
+        calls, batch = cost.calls, workload.batch
+        demand[name] = (
+            compute / (1.0 - fixed.beside / sigma),
+            memory / (1.0 - (fixed.fixed + fixed.beside) / sigma),
+            calls * tau * cost.held / room if calls else 0.0,
+            calls * tau / batch if isinstance(batch, int) else 0.0,
+            cost.compute / (1.0 - (fixed.beside + reserved) / sigma) if reserved else 0.0,
+        )
+    used = [k for k in range(len(RESOURCES)) if k < 3 or any(need[k] for need in demand.values())]
+    demand = {name: tuple(need[k] for k in used) for name, need in demand.items()}
+    batches = {name: _held(units.costs(shape, gpu, w), tau, max(demand[name])) for name, w in able.items()}
+    most = max((batches[name] * units.costs(shape, gpu, w).held for name, w in able.items()), default=0.0)
+    use = MemoryUse(physics.weights_on_card(shape, gpu), min(most, room), buffer, gpu.memory)
+    return Paced(tau, tuple(RESOURCES[k] for k in used), demand, batches, use)
+
+
+def _own(kind: Kind, cost: Costs) -> tuple[float, float]:
+    """Compute and memory seconds of a request on the slowest stage, what a step costs anyway apart."""
+    if kind.stage == "decode":
+        return cost.compute, cost.memory
+    if kind.overlapped:
+        beside = cost.prefill.beside
+        return cost.prefill.compute + beside + cost.compute, cost.prefill.memory + beside + cost.memory
+    return cost.prefill_seconds + cost.compute, cost.prefill_seconds + cost.memory
+
+
+def _held(cost: Costs, tau: float, need: float) -> int:
+    """Requests that are held when the unit is full of one workload (Little's law)."""
+    return max(1, int(cost.calls * tau / need + 1e-9)) if need > 0 and cost.calls else 1
+
+
+def _steps(gpu: Device, target: float, tau: float) -> int:
+    """Steps that a prompt may take, the last chunk passing through all stages."""
+    return int(target / (tau / gpu.pp) + 1e-9) - (gpu.pp - 1)
+
+
+def _reserved(kind: Kind, shape: Shape, gpu: Device, workload: Workload, tau: float) -> float:
+    """Compute seconds of a step that prompts need, so that the first token comes in time; 0 where nothing asks."""
+    target = _first(kind, workload)
+    if target is None or not kind.overlapped:
+        return 0.0
+    return units.costs(shape, gpu, workload).longest_compute / max(1, _steps(gpu, target, tau))
+
+
+def floor(kind: Kind, shape: Shape, gpu: Device, workload: Workload, tau: float) -> str | None:
+    """Why a unit cannot serve ``workload`` at step time ``tau``, with the least that it can; None when it can."""
+    cost, targets = units.costs(shape, gpu, workload), workload.targets
+    alone = cost.step.at(1.0)
+    if workload.decodes and targets.tpot is not None and tau > targets.tpot * (1.0 + 1e-9):
+        return f"a step of {tau:.4g} s is above the target"
+    sigma = tau / gpu.pp
+    if workload.decodes and alone.seconds > sigma * (1.0 + 1e-12):
+        return f"one request alone takes {1e3 * gpu.pp * alone.seconds:.3g} ms per token"
+    target = _first(kind, workload)
+    if target is None:
+        return None
+    if not kind.overlapped:
+        late = cost.first_token > target * (1.0 + 1e-9)
+        return f"prefill alone takes {cost.first_token:.3g} s" if late else None
+    if (
+        _steps(gpu, target, tau) < 1
+        or _reserved(kind, shape, gpu, workload, tau) + alone.compute + alone.beside > sigma
+    ):
+        least = gpu.pp * max(physics.class_prefill(shape, gpu, one).seconds for one in workload.classes)
+        return f"prefill alone takes {least:.3g} s, and leaves no room for decode steps"
+    return None

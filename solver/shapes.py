@@ -1,0 +1,149 @@
+"""What a model costs: parameters that work and that are kept, bytes, and the width of its attention.
+
+A mixture of experts keeps all its experts, works with those that a token chooses, and is taken to read all of them in
+every pass: an upper bound until experts are placed one by one.
+"""
+
+from dataclasses import dataclass
+
+from models.llm import Llm
+from solver.formulas import parameters, state, work
+
+BYTES = {"bf16": 2.0, "fp8": 1.0}
+"""Bytes of an element by precision."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a model costs."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    """Heads that context state is cut by; an MLA state counts as one."""
+    layer_params: float
+    """Parameters of all layers that one token works with."""
+    head_params: float
+    kept_params: float
+    """Parameters of all layers that are kept and read."""
+    norm_params: float
+    tied: bool
+    """Whether input embedding and output head are one table."""
+    element_bytes: float
+    """Bytes of an element of the layer matrices."""
+    other_bytes: float
+    """Bytes of an element of embeddings, head, norms and activations."""
+    pair_flops: float
+    """Attention work of a query-key pair in prefill, over all layers."""
+    decode_pair_flops: float
+    """The same in decode, where MLA works on its compact state."""
+    kv_per_token: float
+    """Bytes of state that attention reads."""
+    state_per_token: float
+    """Bytes of state that are kept and handed over; the same unless the model has a `handoff_state`."""
+    query_flops: float
+    """Work of a decode call that nothing hides, beside the roofline."""
+    precision: str
+    """Of the layer matrices."""
+
+    @property
+    def channels(self) -> float:
+        """Heads x width of a head, where queries and values are of one width."""
+        return self.pair_flops / (4.0 * self.layers)
+
+    @property
+    def read(self) -> float:
+        """Weight bytes that one pass reads, embedding rows apart."""
+        return parameters.read_weight_bytes(
+            self.kept_params, self.head_params, self.norm_params, self.element_bytes, self.other_bytes
+        )
+
+    @property
+    def resident(self) -> float:
+        """Weight bytes of the whole model."""
+        return parameters.resident_weight_bytes(
+            self.kept_params, self.head_params, self.norm_params, self.element_bytes, self.other_bytes, self.tied
+        )
+
+
+def shape_of(llm: Llm) -> Shape:
+    """The costs of a model with MHA, GQA or MLA attention, dense or a mixture of experts."""
+    attention, pair, decode_pair = _attention(llm)
+    working, kept = _feed_forward(llm)
+    heads = llm.num_attention_heads
+    norms = parameters.norm_parameters(llm.num_hidden_layers, llm.hidden_size, llm.head_dim, llm.qk_norm)
+    per_token = state_bytes_per_token(llm)
+    layers = float(llm.num_hidden_layers)
+    return Shape(
+        layers=llm.num_hidden_layers,
+        hidden=llm.hidden_size,
+        heads=heads,
+        kv_heads=1 if llm.kv_lora_rank else llm.num_key_value_heads,
+        layer_params=layers * attention + working,
+        head_params=parameters.head_parameters(llm.hidden_size, llm.vocab_size),
+        kept_params=layers * attention + kept,
+        norm_params=norms,
+        tied=llm.tie_word_embeddings,
+        element_bytes=BYTES[llm.weights],
+        other_bytes=BYTES["bf16"],
+        pair_flops=layers * pair,
+        decode_pair_flops=layers * decode_pair,
+        kv_per_token=per_token,
+        state_per_token=state_bytes_per_token(llm.handoff_state) if llm.handoff_state else per_token,
+        query_flops=_query_flops(llm.handoff_state) if llm.handoff_state and llm.query_work == "added" else 0.0,
+        precision=llm.weights,
+    )
+
+
+def _attention(llm: Llm) -> tuple[float, float, float]:
+    """Of one layer: matrix parameters, FLOPs of a query-key pair in prefill, and in decode."""
+    heads, latent, rope = llm.num_attention_heads, llm.kv_lora_rank, llm.qk_rope_head_dim or 0
+    if not latent:
+        matrices = parameters.attention_parameters(llm.hidden_size, heads, llm.num_key_value_heads, llm.head_dim)
+        pair = work.pair_flops(heads * llm.head_dim, heads * llm.head_dim)
+        return matrices, pair, pair
+    nope, value = llm.qk_nope_head_dim or 0, llm.v_head_dim or 0
+    matrices = parameters.mla_attention_parameters(llm.hidden_size, heads, llm.q_lora_rank, latent, nope, rope, value)
+    expanded = work.pair_flops(heads * (nope + rope), heads * value)
+    return matrices, expanded, work.pair_flops(heads * (latent + rope), heads * latent)
+
+
+def _feed_forward(llm: Llm) -> tuple[float, float]:
+    """Over all layers: matrix parameters that a token works with, and those that are kept."""
+    dense = parameters.ffn_parameters(llm.hidden_size, llm.intermediate_size)
+    experts, layers = llm.experts, llm.num_hidden_layers
+    if not experts:
+        return layers * dense, layers * dense
+    sparse = sum(is_sparse(llm, layer) for layer in range(layers))
+    width = llm.moe_intermediate_size or llm.intermediate_size
+    shared, chosen = llm.n_shared_experts or 0, llm.num_experts_per_tok or 1
+    router = parameters.router_parameters(llm.hidden_size, experts)
+    working = router + parameters.expert_parameters(llm.hidden_size, width, chosen + shared)
+    kept = router + parameters.expert_parameters(llm.hidden_size, width, experts + shared)
+    others = (layers - sparse) * dense
+    return others + sparse * working, others + sparse * kept
+
+
+def is_sparse(llm: Llm, layer: int) -> bool:
+    """Whether a layer of a mixture of experts has experts, as Hugging Face configurations say it."""
+    if layer < (llm.first_k_dense_replace or 0) or layer in (llm.mlp_only_layers or []):
+        return False
+    if llm.moe_layer_freq and layer % llm.moe_layer_freq:
+        return False
+    return (layer + 1) % (llm.decoder_sparse_step or 1) == 0
+
+
+def state_bytes_per_token(llm: Llm) -> float:
+    """Context state of one token: compact where the model has MLA, else keys and values of its KV heads."""
+    if llm.kv_lora_rank and llm.qk_rope_head_dim:
+        return state.kv_bytes_per_token_mla(
+            llm.num_hidden_layers, llm.kv_lora_rank, llm.qk_rope_head_dim, BYTES[llm.kv]
+        )
+    return state.kv_bytes_per_token_gqa(llm.num_hidden_layers, llm.num_key_value_heads, llm.head_dim, BYTES[llm.kv])
+
+
+def _query_flops(llm: Llm) -> float:
+    """Query-side work of a token under compact MLA (section 9.2.3)."""
+    nope, value = llm.qk_nope_head_dim or 0, llm.v_head_dim or 0
+    return work.mla_query_flops(llm.num_hidden_layers, llm.num_attention_heads, nope, llm.kv_lora_rank or 0, value)
