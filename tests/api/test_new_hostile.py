@@ -82,10 +82,13 @@ def test_models(tmp_path: Path, name: str) -> None:
         judge(options)
 
 
-@pytest.mark.parametrize("option", ["--rate", "--input", "--output", "--name"])
+@pytest.mark.parametrize("option", ["--rate", "--users", "--think-time", "--input", "--output", "--ttft", "--name"])
 def test_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str) -> None:
     monkeypatch.setenv("INFERPLAN_DEBUG", "1")
     given = dict(zip(DEMAND[::2], DEMAND[1::2], strict=True))
+    if option in ("--users", "--think-time"):
+        del given["--rate"]
+        given["--users"] = "9"
     for junk in JUNK:
         words = [f"{key}={text}" for key, text in {**given, option: str(junk)}.items()]
         code = main(["new", "--model", "Qwen3-8B", *words, "--json"])
