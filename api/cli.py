@@ -9,6 +9,7 @@ import gc
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
 LATER = (
-    *("new", "experts", "trace", "simulate", "route", "transition"),
+    *("experts", "trace", "simulate", "route", "transition"),
     *("calibrate", "batch", "export", "import", "serve", "remote"),
 )
 """Commands of the contract that are not built yet."""
@@ -29,8 +30,10 @@ class Parser(argparse.ArgumentParser):
     """argparse whose errors are problems like any other."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises BadInput."""
-        raise BadInput([Problem("command line", message, None, f"see {self.prog} --help")])
+        """Raises BadInput, at the option where argparse names one."""
+        named = re.fullmatch(r"argument (-[\w-]+): (.*)", message, re.DOTALL)
+        place, message = named.groups() if named else ("command line", message)
+        raise BadInput([Problem(place, message, None, f"see {self.prog} --help")])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without block characters shows question marks
-        options = parser().parse_args(words)
+        options = parser().parse_args(_with_negatives(words))
         code = int(options.run(options))
         sys.stdout.flush()
         return code
@@ -60,6 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAULT
     except Exception as error:  # the last door: no traceback reaches a user
         return _fault(error, as_json)
+
+
+def _with_negatives(words: list[str]) -> list[str]:
+    """`--rate -5/s` as `--rate=-5/s`, so that the value is refused as one, not taken for an option."""
+    joined: list[str] = []
+    for word in words:
+        before = joined[-1] if joined else ""
+        if re.match(r"-\.?[0-9]", word) and re.fullmatch(r"--[a-z][a-z0-9-]*", before):
+            joined[-1] = f"{before}={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _bad(error: BadInput, as_json: bool) -> int:
@@ -93,6 +108,7 @@ def parser() -> Parser:
     subcommands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
 
     _solve(subcommands)
+    _new(subcommands)
 
     check = _command(subcommands, "check", commands.check, "is the file valid, and what was understood")
     check.add_argument("file", metavar="FILE", type=Path)
@@ -151,6 +167,25 @@ def _solve(subcommands: Any) -> None:
     solve.add_argument("--out", metavar="PLAN.json", type=Path, help="write the plan as JSON too")
     solve.add_argument("--html", metavar="REPORT.html", type=Path, help="write a report for the browser, one file")
     _changes(solve)
+
+
+def _new(subcommands: Any) -> None:
+    text = "an instance file from a list of Kubernetes nodes, a model and what arrives"
+    new = _command(subcommands, "new", commands.new, text)
+    # Nothing is required here: what is missing is reported beside what is wrong.
+    new.add_argument("--nodes", metavar="NODES.json", type=Path, help="output of kubectl get nodes -o json; - reads it")
+    new.add_argument("--model", metavar="NAME|CONFIG", help="a name of the catalog, its repository, or a config.json")
+    new.add_argument("--rate", metavar="RATE", help="requests that arrive, e.g. 5/s")
+    new.add_argument("--users", metavar="N", help="in place of --rate: people who ask")
+    new.add_argument("--think-time", metavar="TIME", help="of a user between requests, e.g. 45s")
+    new.add_argument("--input", metavar="N", help="tokens of a request")
+    new.add_argument("--output", metavar="N", help="tokens of an answer")
+    for name, meaning in (("ttft", "time to the first token"), ("tpot", "time of each token after it")):
+        new.add_argument(f"--{name}", metavar="TIME", help=f"limit on the {meaning}, without queueing")
+        new.add_argument(f"--{name}-p95", metavar="TIME", help="percentiles are not computed yet: becomes such a limit")
+    new.add_argument("--name", metavar="NAME", help="of the instance; default: that of the file")
+    new.add_argument("-o", metavar="FILE", dest="file", type=Path, help="write the file; default: standard output")
+    new.add_argument("--force", action="store_true", help="write over a file that exists")
 
 
 def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:

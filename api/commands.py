@@ -40,11 +40,11 @@ def solve(options: argparse.Namespace) -> int:
     plan = interruptible(lambda: best(instance, Options(limits, options.plan_only)), limits)
     document = plan.as_json()
     if options.out is not None:
-        _write(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n", "--out")
+        save(options.out, json.dumps(document, indent=2, allow_nan=False) + "\n", "--out")
     if options.html is not None:
         from api.report import render as report
 
-        _write(options.html, report(plan, instance), "--html")
+        save(options.html, report(plan, instance), "--html")
     if options.json:
         _print(document)
     else:
@@ -66,7 +66,7 @@ def _examples(options: argparse.Namespace) -> int:
     return SOLVED
 
 
-def _write(path: Path, text: str, option: str) -> None:
+def save(path: Path, text: str, option: str) -> None:
     """The whole file or none of it: written beside its place and moved there; devices and pipes are written to."""
     import tempfile
 
@@ -95,6 +95,13 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def new(options: argparse.Namespace) -> int:
+    """Write an instance file from a list of nodes, a model and what arrives."""
+    from api.new.command import new as write
+
+    return write(options)
 
 
 def check(options: argparse.Namespace) -> int:

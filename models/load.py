@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from models import files, later, references
+from models import blanks, files, later, references
 from models.errors import BadInput, Problem, nearest, path_text, shown
 from models.instance import Instance
 from models.resolve import resolve
@@ -45,6 +45,8 @@ def build(document: files.Document, changes: Iterable[str] = (), base: Path | No
             echo = problem.message == "missing" and problem.path.startswith(unfilled)
             if problem.path not in known and not echo:
                 problems.append(problem)
+    if blank := list(blanks.places(data)):
+        problems = blanks.explained(problems, blank)
     if len(problems) > files.MAX_PROBLEMS:
         more = f"{len(problems) - files.MAX_PROBLEMS:,} more problems are not shown"
         problems = [*problems[: files.MAX_PROBLEMS], Problem("", more)]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
+from models.blanks import BLANK
 from models.errors import BadInput, Problem, path_text, shown
 
 MAX_DEPTH = 64
@@ -135,7 +136,9 @@ class Builder:
             # libyaml, reading ahead, may come to a limit of its own before the one here.
             too_deep = "nesting depth" in reason
             message = _TOO_DEEP if too_deep else f"not valid YAML: {reason}"
-            self.problems.append(Problem("", message, None, None, line))
+            blank = line is not None and BLANK in "".join(text.splitlines()[line - 1 : line])
+            accepted = f'"{BLANK}" in quotes: inside braces and brackets a blank needs them' if blank else None
+            self.problems.append(Problem("", message, None, accepted, line))
         if not self.problems and self.root is None:
             self.problems.append(Problem("", "the file is empty"))
         if not self.problems and not isinstance(self.root, dict):

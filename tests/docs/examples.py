@@ -3,6 +3,7 @@
 The convention, page by page, in the order of the page and in one directory a page:
 
 - A ``yaml`` block whose first line is ``# NAME.yaml`` is written to that file; ``# NAME.yaml, continued`` appends.
+- A ``json`` block, which can hold no comment, is written to the file that ``<!-- file: NAME.json -->`` above it names.
 - A ``console`` block holds commands after ``$ `` and their output, standard error included. Known commands:
   ``inferplan ...``, ``make demo`` (its recipe is run) and ``echo $?``. A backslash at the end continues a line.
 - A line ``...`` in the output stands for any number of lines. Times of the solve may differ.
@@ -23,7 +24,7 @@ from api import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 ELISION = "..."
-_BLOCK = re.compile(r"^```(yaml|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json))(, continued)?")
 _TIME = re.compile(r"(?<=  )\d+\.\d\d s$|(?<=\"solve_seconds\": )[\d.e-]+")
 
@@ -50,12 +51,14 @@ class Block:
     end: int
     language: str
     text: str
+    file: str = ""
+    """File that the comment above the block names."""
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The yaml and console blocks of a page."""
+    """The yaml, json and console blocks of a page."""
     for match in _BLOCK.finditer(text):
-        yield Block(match.start(2), match.end(2), match[1], match[2])
+        yield Block(match.start(3), match.end(3), match[2], match[3], match[1] or "")
 
 
 def commands(text: str) -> Iterator[Command]:
@@ -83,7 +86,10 @@ class Shell:
         (directory / "instances").symlink_to(ROOT / "instances")
 
     def write(self, block: Block) -> None:
-        """Write a yaml block to the file that it names, if it names one."""
+        """Write a yaml or json block to the file that is named for it, if one is."""
+        if block.file:
+            (self.directory / block.file).write_text(block.text)
+            return
         match = _FILE.fullmatch(block.text.partition("\n")[0])
         if match:
             path = self.directory / match[1]
