@@ -48,7 +48,8 @@ def _candidate(
 ) -> Candidate:
     group = instance.hardware.groups[unit.group]
     block = unit.size if unit.size <= group.per_server else unit.tp
-    first = {key: point.ttft for key in rates if (point := times(unit, instance.workloads[key])).ttft is not None}
+    aims = [key for key in rates if instance.workloads[key].targets.ttft is not None]
+    said = {key: times(unit, instance.workloads[key]).ttft for key in aims}
     return Candidate(
         name="",
         label=f"{name}@{unit.group}",
@@ -65,7 +66,7 @@ def _candidate(
         tp=unit.tp,
         pp=unit.pp,
         block=block,
-        first={k: v for k, v in first.items() if v is not None and instance.workloads[k].targets.ttft is not None},
+        first={key: seconds for key, seconds in said.items() if seconds is not None},
         measured=name,
         power=unit.size * (group.accelerator.power or 0.0),
     )
