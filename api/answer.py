@@ -122,7 +122,9 @@ def because(row: Row, plan: Plan) -> str:
         return ""
     mine, own = plan.cost.per_1000_requests, row.cost_per_1000_requests
     if plan.objective.name in ("cost", "effective_cost") and mine and own and abs(own / mine - 1.0) > 1e-6:
-        return f"keeps every promise, {100.0 * abs(own / mine - 1.0):.3g} % {'dearer' if own > mine else 'cheaper'}"
+        most = "at most " if row.status == "feasible" and own > mine else ""
+        share = f"{100.0 * abs(own / mine - 1.0):.3g} %"
+        return f"keeps every promise, {most}{share} {'dearer' if own > mine else 'cheaper'}"
     if row.throughput > plan.throughput * (1.0 + 1e-6):
         return "would serve more" if row.excluded else f"could serve more, but the objective is {plan.objective.name}"
     if row.throughput < plan.throughput * (1.0 - 1e-6):

@@ -1,8 +1,9 @@
 """The only file that runs OR-Tools. Why a run stopped is a value, never an exception.
 
-Linear programs go to GLOP. Programs with whole numbers go to SCIP: level with HiGHS on chapter-size models, it can be
-watched and ended from outside, which HiGHS cannot through MathOpt; CP-SAT rounds continuous columns. The first, short
-run does without cuts, presolve and heuristics, which cost more than they save on small models (docs/benchmarks.md).
+Linear programs go to GLOP. Programs with whole numbers are tried three times, each run with what the one before found:
+SCIP for an instant without cuts, presolve and heuristics, which is all that small models need; HiGHS for a few seconds,
+the quickest on middle sizes; then SCIP, which can be watched and ended from outside, as HiGHS cannot through MathOpt.
+CP-SAT rounds continuous columns (docs/benchmarks.md).
 """
 
 import contextlib
@@ -25,9 +26,11 @@ PROOF = 1e-6
 FEASIBLE = 1e-9
 """Relative room of each row in a program with whole numbers; the usual 1e-6 adds up to more than ``PROOF`` allows."""
 BARE = dict.fromkeys(("cuts", "presolve", "heuristics"), mathopt.Emphasis.OFF)
-"""What a short run does without."""
+"""What the first run does without."""
+BRIEF = 0.15
+"""Seconds of the first run."""
 QUICK = 2.0
-"""Seconds of a first run for a full proof, before the gap that the user accepts counts."""
+"""Seconds of a run that cannot be stopped, for a full proof, before the gap that the user accepts counts."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Limits:
     started: float = 0.0
     progress: str = "preparing"
     """What is being done, in words, for whoever watches."""
+    exact: bool = True
+    """Whether a full proof is tried first; else any run may end inside the gap."""
 
     def start(self) -> None:
         """Begin to count."""
@@ -79,7 +84,7 @@ class Limits:
 
     def part(self, seconds: float) -> "Limits":
         """Limits for side questions: at most ``seconds`` in all, and never beyond what is left."""
-        part = Limits(min(seconds, self.left), self.gap, self.seed, self.stop)
+        part = Limits(min(seconds, self.left), self.gap, self.seed, self.stop, exact=False)
         part.start()
         return part
 
@@ -133,16 +138,25 @@ class Session:
             self._model.objective.set_linear_coefficient(self._variables[column], coefficient)
         if not self._whole:
             return self._run(limits, limits.left, 0.0, ())
-        outcome = self._run(limits, min(limits.left, QUICK), 0.0, hint)
-        if outcome.status in ("optimal", "infeasible") or limits.left <= 0.0:
+        enough = 0.0 if limits.exact else limits.gap
+        outcome = self._run(limits, min(limits.left, BRIEF), 0.0, hint)
+        if self._ends(outcome, limits, enough):
             return outcome
-        if outcome.gap <= limits.gap:
+        again = self._run(limits, min(limits.left, QUICK), enough, outcome.values or hint, mathopt.SolverType.HIGHS)
+        outcome = _better(outcome, again, maximise)
+        if self._ends(outcome, limits, limits.gap):
             return outcome
         if not outcome.found:
             outcome = self._rounded(limits)
         with _silenced():
             again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
-        return again if again.status != "stopped" else outcome
+        return _better(outcome, again, maximise)
+
+    @staticmethod
+    def _ends(outcome: Outcome, limits: Limits, enough: float) -> bool:
+        """Whether no further run is needed, or possible."""
+        known = outcome.status in ("optimal", "infeasible") or outcome.gap <= enough
+        return known or limits.over
 
     def _rounded(self, limits: Limits) -> Outcome:
         """The relaxation with every count rounded up, as a start for a long run; `stopped` when that does not fit."""
@@ -167,7 +181,15 @@ class Session:
             for variable, (lower, upper) in zip(self._integer, bounds, strict=True):
                 variable.integer, variable.lower_bound, variable.upper_bound = True, lower, upper
 
-    def _run(self, limits: Limits, seconds: float, gap: float, hint: Sequence[float], watched: bool = False) -> Outcome:
+    def _run(
+        self,
+        limits: Limits,
+        seconds: float,
+        gap: float,
+        hint: Sequence[float],
+        solver: mathopt.SolverType = mathopt.SolverType.GSCIP,
+        watched: bool = False,
+    ) -> Outcome:
         if limits.stop is not None and limits.stop.asked:
             return Outcome("stopped", None, None, ())
         parameters = mathopt.SolveParameters(
@@ -175,27 +197,33 @@ class Session:
             relative_gap_tolerance=gap if self._whole else None,
             absolute_gap_tolerance=0.0 if self._whole else None,
             random_seed=limits.seed,
-            threads=1 if self._whole else None,
-            **({} if watched or not self._whole else BARE),
+            threads=1 if self._whole and solver == mathopt.SolverType.GSCIP else None,
+            **({} if watched or not self._whole or solver != mathopt.SolverType.GSCIP else BARE),
         )
         if self._whole:
             parameters.gscip.real_params["numerics/feastol"] = FEASIBLE
+            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+                parameters.highs.double_options[tolerance] = FEASIBLE
         settings = mathopt.ModelSolveParameters()
         if hint and self._whole:
             settings.solution_hints.append(mathopt.SolutionHint(dict(zip(self._variables, hint, strict=True)), {}))
         try:
-            result = self._call(parameters, settings, limits if watched else None)
+            result = self._call(solver, parameters, settings, limits if watched else None)
         except (AttributeError, RuntimeError):  # how MathOpt ends when its solver gives up on the numbers
             return Outcome("stopped", None, None, ())
         return self._outcome(result)
 
     def _call(
-        self, parameters: mathopt.SolveParameters, settings: mathopt.ModelSolveParameters, watched: Limits | None
+        self,
+        solver: mathopt.SolverType,
+        parameters: mathopt.SolveParameters,
+        settings: mathopt.ModelSolveParameters,
+        watched: Limits | None,
     ) -> mathopt.SolveResult:
         events = {mathopt.Event.MIP_NODE, mathopt.Event.MIP_SOLUTION} if watched else set()
         return mathopt.solve(
             self._model,
-            mathopt.SolverType.GSCIP if self._whole else mathopt.SolverType.GLOP,
+            solver if self._whole else mathopt.SolverType.GLOP,
             params=parameters,
             model_params=settings,
             callback_reg=mathopt.CallbackRegistration(events=events) if watched else None,
@@ -214,6 +242,19 @@ class Session:
             return Outcome("optimal" if gap(value, bound) <= PROOF else "feasible", value, bound, values)
         optimal = reason == mathopt.TerminationReason.OPTIMAL  # cut short, the value of a linear program bounds nothing
         return Outcome("optimal" if optimal else "feasible", value, value if optimal else None, values)
+
+
+def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:
+    """The better solution of two runs with the better bound; where one has no solution, the other."""
+    if other.status in ("optimal", "infeasible") or not one.found:
+        return other if other.status != "stopped" else one
+    if not other.found or one.value is None or other.value is None:
+        return one
+    best = max(one, other, key=lambda run: (run.value or 0.0) * (1.0 if maximise else -1.0))
+    bounds = [run.bound for run in (one, other) if run.bound is not None]
+    bound = (min if maximise else max)(bounds, default=None)
+    status: Status = "optimal" if gap(best.value, bound) <= PROOF else "feasible"
+    return Outcome(status, best.value, bound, best.values)
 
 
 def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackResult]:

@@ -15,6 +15,9 @@ from solver.optimise import Ranked, rank
 from solver.reachable import require_paths
 from solver.rounding import text
 
+EACH = 1.0
+"""Seconds of one scheme at most, where it is told beside a plan."""
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -44,6 +47,7 @@ def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False
     excluded = scheme not in data.instance.schemes.allow
     if limits.over:
         return Alternative(_empty(scheme, "stopped", excluded, "the time was up before it was looked at"), None)
+    limits = limits if limits.exact else limits.part(EACH)
     alone = data.only([scheme]).pruned()
     ranked = None
     if objective:

@@ -7,13 +7,16 @@ from models.hardware import Step
 from models.plan import Marginal
 from solver import assemble, settle
 from solver.assemble import Chosen
-from solver.backend import Limits
+from solver.backend import Limits, gap
 from solver.data import Data
 from solver.milp import master
-from solver.optimise import rank
+from solver.optimise import Ranked, rank
 from solver.rounding import down, up
 from solver.rounding import text as digits
 from solver.topology import Topology
+
+EACH = 1.0
+"""Seconds of one question at most."""
 
 
 def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
@@ -23,24 +26,45 @@ def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     """
     apart = allowed.apart()
     may_idle = leaves_cards_idle(allowed)
+    margins = _margins(chosen, limits)
+    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
+    steps = [] if endless else _steps(allowed)
+    costs = allowed.instance.objective in ("cost", "effective_cost") and not allowed.instance.drops
+    savings = _savings(chosen, apart, steps, limits) if may_idle and costs else []
+    rows = _more_served(allowed, apart, chosen, steps, may_idle, limits)
+    return [*rows, *savings, *margins]
+
+
+def _steps(data: Data) -> list[tuple[dict[str, int], str]]:
+    """One more card of each group, then one of each together."""
+    groups = [name for name, group in data.instance.hardware.groups.items() if group.servers != "unlimited"]
+    steps = [({name: 1}, f"+1 {name}") for name in groups]
+    return [*steps, (dict.fromkeys(groups, 1), "+1 of each group")] if len(groups) > 1 else steps
+
+
+def _more_served(
+    allowed: Data,
+    apart: Sequence[Data],
+    chosen: Chosen,
+    steps: Sequence[tuple[dict[str, int], str]],
+    may_idle: bool,
+    limits: Limits,
+) -> list[Marginal]:
+    """What one more of each lets the cards serve; where the plan leaves some idle, beyond what all of them could."""
     most_now = chosen.settled.throughput
     base = _most(apart, {}, limits) if may_idle else most_now
+    if base is None:
+        return []
     schemes = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
     same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
-    rows = []
-    groups = [n for n, g in allowed.instance.hardware.groups.items() if g.servers != "unlimited"]
-    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
-    steps = [({name: 1}, f"+1 {name}") for name in groups]
-    if len(groups) > 1:
-        steps.append((dict.fromkeys(groups, 1), "+1 of each group"))
-    beyond = ""
-    if base is not None and base > most_now * (1.0 + 1e-6) and not endless:  # the objective leaves cards idle
+    rows, beyond = [], ""
+    if base > most_now * (1.0 + 1e-6) and steps:  # the objective leaves cards idle
         text = f"with every GPU in use: {base:.2f} requests/s (+{base - most_now:.2f})"
         rows.append(Marginal(name="cards", step=0.0, unit="cards", gain=base - most_now, text=text))
         beyond = " beyond that"
-    for extra, text in steps if not endless else []:
+    for extra, text in steps:
         most = _most(apart, extra, limits)
-        if base is None or most is None:
+        if most is None:
             continue
         more = _more(extra, text + beyond, base, most)
         alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
@@ -48,9 +72,6 @@ def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
             more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(schemes))} alone"})
         rows.append(more)
     rows.extend(_wider(allowed, chosen, base, beyond, limits))
-    if may_idle and allowed.instance.objective in ("cost", "effective_cost") and not allowed.instance.drops:
-        rows.extend(_savings(apart, steps, limits))
-    rows.extend(_margins(chosen, limits))
     return rows
 
 
@@ -74,11 +95,14 @@ def _wider(allowed: Data, chosen: Chosen, base: float | None, beyond: str, limit
             yield more.model_copy(update={"name": f"link[{name}]", "unit": word})
 
 
-def _savings(apart: Sequence[Data], steps: list[tuple[dict[str, int], str]], limits: Limits) -> list[Marginal]:
-    """What one more card, to be used where it helps, takes off the bill."""
+def _savings(
+    chosen: Chosen, apart: Sequence[Data], steps: Sequence[tuple[dict[str, int], str]], limits: Limits
+) -> list[Marginal]:
+    """What one more card, to be used where it helps, takes off the bill; of groups that are used up."""
     instance, rows = apart[0].instance, []
-    now = _cheapest(apart, {}, limits)
-    for extra, text in (step for step in steps if len(step[0]) == 1):
+    full = [name for name, taken in chosen.cards.items() if taken >= chosen.there[name]]
+    now = _cheapest(apart, {}, limits) if full else None
+    for extra, text in (step for step in steps if len(step[0]) == 1 and set(step[0]) <= set(full)):
         less = _cheapest(apart, extra, limits)
         if now is None or less is None:
             continue
@@ -92,24 +116,25 @@ def _savings(apart: Sequence[Data], steps: list[tuple[dict[str, int], str]], lim
 def _cheapest(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float | None:
     values = []
     for data in apart:
-        if limits.over:
-            return None
         problem = master.build(data, extra=extra)
-        ranked = rank(problem, [problem.by_cost], limits)
-        if ranked.status not in ("optimal", "infeasible"):
+        ranked = rank(problem, [problem.by_cost], limits.part(EACH))
+        if not sure(ranked, limits):
             return None
         values.extend([ranked.value] if ranked.value is not None else [])
     return min(values, default=None)
 
 
+def sure(ranked: Ranked, limits: Limits) -> bool:
+    """Whether the answer is known: proven, to the gap that is asked for."""
+    return ranked.status == "infeasible" or (ranked.found and gap(ranked.value, ranked.bound) <= limits.gap)
+
+
 def _most(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float | None:
     values = []
     for data in apart:
-        if limits.over:
-            return None
         problem = master.build(data, promises=False, extra=extra)
-        ranked = rank(problem, [problem.by_throughput], limits)
-        if ranked.status not in ("optimal", "infeasible"):
+        ranked = rank(problem, [problem.by_throughput], limits.part(EACH))
+        if not sure(ranked, limits):
             return None
         values.extend([ranked.value] if ranked.value is not None else [])
     return max(values, default=None)
@@ -126,7 +151,7 @@ def leaves_cards_idle(data: Data) -> bool:
 
 def _more(extra: dict[str, int], text: str, base: float, most: float) -> Marginal:
     gain = most - base
-    gain = 0.0 if gain < 1e-9 * max(base, 1e-12) else gain
+    gain = 0.0 if gain < 1e-4 * max(base, 1e-12) else gain
     outcome = f"{most:.2f} requests/s" + (f" (+{gain:.2f})" if gain else " (no more: something else binds)")
     return Marginal(name=f"cards[{','.join(extra)}]", step=1.0, unit="cards", gain=gain, text=f"{text}: {outcome}")
 

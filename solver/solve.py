@@ -19,8 +19,8 @@ from solver.optimise import Ranked, better, rank
 from solver.reachable import require_paths
 from solver.verify import verify
 
-SIDE = 10.0
-"""Seconds at most for what is told beside the plan: alternatives, next steps, reasons."""
+SIDE, REASONS = 3.0, 10.0
+"""Seconds at most for what is told beside the plan, alternatives and next steps; and for why there is none."""
 
 
 class UnverifiedError(InferplanError):
@@ -53,7 +53,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     allowed = data.only(instance.schemes.allow)
     ranked, chosen = _best(allowed, options.limits, options.prune)
     if chosen is None:
-        return _without_plan(instance, data, ranked, began, options.limits.part(SIDE), options.reasons)
+        return _without_plan(instance, data, ranked, began, options.limits.part(REASONS), options.reasons)
     found = settle.drained(chosen.data, chosen.counts, chosen.settled)
     today = current.evaluate(data) if instance.current else None
     rows, steps = [], []
