@@ -154,7 +154,7 @@ def _what_runs(pools: list[Pool], instance: Instance) -> str:
     parts = []
     for scheme in dict.fromkeys(pool.scheme for pool in pools):
         stages = []
-        mine = [pool for pool in pools if pool.scheme == scheme]
+        mine = [pool for pool in pools if pool.scheme == scheme and pool.shares is None]
         for stage in dict.fromkeys(pool.stage for pool in mine):
             gpus = " and ".join(_cards(pool, instance) for pool in mine if pool.stage == stage)
             stages.append(gpus if stage == "both" else f"{stage} on {gpus}")

@@ -47,6 +47,8 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
     rows = [["POOL", "GPUs", "BUILT AS", "MEMORY PER GPU", "BUSY", "CAPACITY"]]
     several = len(instance.models) > 1
     for pool in plan.pools:
+        if pool.shares is not None:
+            continue
         memory = pool.memory
         held = "measured" if memory is None else f"{(memory.capacity - memory.free) / GIB:.1f}"
         held += "" if memory is None else f" of {memory.capacity / GIB:.1f} GiB"

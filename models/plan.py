@@ -69,6 +69,8 @@ class Pool(Described):
     """Requests in one decode step (the largest over the workloads); None where nothing is decoded."""
     batches: dict[str, int]
     """By workload."""
+    shares: str | None
+    """Pool whose units it uses for another stage; it has no GPUs of its own."""
     step_s: float | None
     """Step time that paces decoding, where targets ask for one."""
     measured: str | None

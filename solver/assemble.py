@@ -77,6 +77,14 @@ class Chosen:
             taken[candidate.group] += self.counts[index] * candidate.cards
         return taken
 
+    @cached_property
+    def uses(self) -> dict[int, list[int]]:
+        """Candidates that are uses of the same units, by the one that counts them."""
+        found: dict[int, list[int]] = {}
+        for index, owner in enumerate(self.data.owners):
+            found.setdefault(owner, []).append(index)
+        return found
+
     @property
     def there(self) -> dict[str, int]:
         """Cards that are there or bought, by group."""
@@ -96,11 +104,17 @@ class Chosen:
         return {name: flows.rates.get((name, index), 0.0) for name in self.data.candidates[index].demand}
 
     def busy(self, index: int, at: Settled | None = None) -> tuple[float, ...]:
-        """Share of each resource of a pool that is busy, at capacity unless flows are named."""
-        candidate, rates = self.data.candidates[index], self.rates(index, at)
+        """Share of each resource of a pool that is busy, with all its uses; at capacity unless flows are named."""
+        owner = self.data.owners[index]
+        flows = at or self.settled
         return tuple(
-            sum(rates[name] * need[k] for name, need in candidate.demand.items()) / self.counts[index]
-            for k in range(len(candidate.resources))
+            sum(
+                flows.rates.get((name, use), 0.0) * need[k]
+                for use in self.uses[owner]
+                for name, need in self.data.candidates[use].demand.items()
+            )
+            / self.counts[owner]
+            for k in range(len(self.data.candidates[owner].resources))
         )
 
     @property
@@ -114,6 +128,8 @@ class Chosen:
 def scheme_of(chosen: Chosen, index: int) -> str:
     """The scheme that a pool works for: the one whose routes carry most of what it does."""
     candidate = chosen.data.candidates[index]
+    if candidate.shared is not None:
+        return candidate.schemes[0]
     carried: dict[str, float] = {}
     end = "source" if candidate.stage == "prefill" else "target"
     for r in chosen.live_routes:
@@ -130,7 +146,7 @@ def pools(chosen: Chosen) -> list[Pool]:
     described = []
     for index, candidate in chosen.used:
         count, rates, loaded = chosen.counts[index], chosen.rates(index), chosen.rates(index, chosen.load)
-        shares = rates if max(chosen.busy(index)) > 0 else {n: chosen.instance.workloads[n].rate for n in rates}
+        shares = rates if sum(rates.values()) > 0 else {n: chosen.instance.workloads[n].rate for n in rates}
         alone = sum(shares.values()) / max(
             sum(shares[n] * need[k] for n, need in candidate.demand.items()) / count
             for k in range(len(candidate.resources))
@@ -147,11 +163,12 @@ def pools(chosen: Chosen) -> list[Pool]:
                 group=candidate.group,
                 model=candidate.model,
                 units=count,
-                cards_per_unit=candidate.cards,
+                cards_per_unit=chosen.data.candidates[chosen.data.owners[index]].cards,
                 cards=count * candidate.cards,
                 parallelism=Parallelism(tp=candidate.tp, pp=candidate.pp),
                 batch=max(candidate.batches.values()) if known else None,
                 batches=dict(candidate.batches) if candidate.stage != "prefill" else {},
+                shares=chosen.data.candidates[chosen.data.owners[index]].name if candidate.face else None,
                 step_s=candidate.tau,
                 measured=candidate.measured,
                 memory=None
@@ -237,6 +254,8 @@ def resources(chosen: Chosen, drain: Drain | None) -> list[Resource]:
         rows.append(_resource(f"cards[{name}]", taken, there, taken >= there, "cards"))
     for index, candidate in chosen.used:
         loads = chosen.busy(index, chosen.load)
+        if candidate.face:
+            continue
         for resource, load, busy in zip(candidate.resources, loads, chosen.busy(index), strict=True):
             count = float(chosen.counts[index])
             name = f"capacity[{candidate.name},{resource}]"

@@ -5,7 +5,7 @@ not made, and the reason is kept.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from models.instance import Instance
 from models.units import GIB
@@ -57,6 +57,10 @@ class Candidate:
     device: Device | None = None
     power: float = 0.0
     """Board power of one unit, in W; 0 where it is not known."""
+    shared: str | None = None
+    """What the candidates have in common that are one and the same unit, seen from its several uses."""
+    face: bool = False
+    """Whether it is another use of a unit that is counted elsewhere: it has no GPUs of its own."""
 
     @property
     def stage(self) -> str:
@@ -130,7 +134,7 @@ def _of_cut(
                 yield Rejected(schemes, kind.stage, group, *built)
                 continue
             able = {name: together[name] for name in built.demand}
-            yield Candidate(
+            unit = Candidate(
                 name="",
                 label=label,
                 schemes=schemes,
@@ -153,6 +157,30 @@ def _of_cut(
                 device=cut.device,
                 power=cut.cards * (described.accelerator.power or 0.0),
             )
+            yield from faces(unit, shape, able) if kind == units.HYBRID else [unit]
+
+
+def faces(unit: Candidate, shape: Shape, workloads: Mapping[str, Workload]) -> Iterator[Candidate]:
+    """A unit of many uses: of whole requests, and without GPUs of their own, of prefill alone and of decode alone.
+
+    It does one thing at a time, so what all uses take adds up.
+    """
+    gpu = unit.device
+    if gpu is None:
+        return
+    shared = f"{unit.label} {sorted(unit.batches.items())}"
+    whole = {name: (max(need),) for name, need in unit.demand.items()}
+    yield replace(unit, demand=whole, resources=("time",), shared=shared)
+    costs = {name: units.costs(shape, gpu, workload) for name, workload in workloads.items()}
+    first = {n: costs[n].first_token for n, w in workloads.items() if w.targets.ttft is not None}
+    alone = {name: (cost.prefill_seconds,) for name, cost in costs.items()}
+    none = replace(
+        unit, cards=0, block=0, price=0.0, power=0.0, resources=("time",), shared=shared, face=True, charges={}
+    )
+    yield replace(none, kind=units.PREFILL, label=f"{unit.label}/prefill", demand=alone, first=first)
+    decoded = {n: (whole[n][0] - alone[n][0],) for n, workload in workloads.items() if workload.decodes}
+    if decoded:
+        yield replace(none, kind=units.DECODE, label=f"{unit.label}/decode", demand=decoded)
 
 
 def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
@@ -163,7 +191,7 @@ def _built(
     kind: Kind, shape: Shape, gpu: Device, together: Mapping[str, Workload]
 ) -> Iterator[paced.Paced | tuple[str, str, str]]:
     """Units that serve ``together``: one for each batch, or for each step time; or workload, reason, and limit."""
-    if not paced.is_paced(kind, together):
+    if kind == units.HYBRID or not paced.is_paced(kind, together):
         for batches in _batches(kind, shape, gpu, together):
             demand = {name: units.demand(kind, shape, gpu, w, batches[name]) for name, w in together.items()}
             use = units.memory_use(kind, shape, gpu, together, batches)
@@ -230,11 +258,15 @@ def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, 
     given = _given(workload)
     if given is not None and given < gpu.pp:
         return "memory", f"batch {given} is less than one request for each of {gpu.pp} stages"
-    return _late(kind, shape, gpu, workload, given) if given is not None else ("", "")
+    if given is not None or kind == units.HYBRID:
+        return _late(kind, shape, gpu, workload, given or largest)
+    return "", ""
 
 
 def _late(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[str, str]:
     """Which target a unit with this batch misses, and by what."""
+    if kind == units.HYBRID and workload.decodes and workload.targets.tpot is not None:
+        return "targets", "hybrid units promise nothing about the time per token"
     first, token = latency.bounds(kind, shape, gpu, workload, batch)
     targets = workload.targets
     beside = f" at batch {batch}" if kind.stage != "prefill" else ""

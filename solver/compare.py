@@ -131,6 +131,8 @@ def split(chosen: Chosen) -> dict[str, dict[str, int]]:
     """Units by stage and group, groups without units included."""
     counts: dict[str, dict[str, int]] = {}
     for index, candidate in enumerate(chosen.data.candidates):
+        if candidate.face:
+            continue
         row = counts.setdefault(candidate.stage, {})
         row[candidate.group] = row.get(candidate.group, 0) + chosen.counts[index]
     return counts

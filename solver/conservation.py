@@ -5,10 +5,10 @@ Part of the verifier: nothing here knows the rows of the optimisation model.
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from models.instance import Instance
-from models.plan import Plan
+from models.plan import Plan, Pool
 from solver import physics
 from solver.recomputed import Built
 from solver.topology import Topology
@@ -55,27 +55,38 @@ def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regim
             return
         if any(rate < 0 or not math.isfinite(rate) for rate in by_workload.values()):
             yield f"pools: {name} has a rate that is no rate"
-        yield from _capacity(Built(pools[name], instance, topology), by_workload, fewer)
+        yield from _allowed(pools[name], by_workload, instance)
+    for pool in plan.pools:
+        if pool.shares is None:
+            uses = [other for other in plan.pools if pool.name in (other.name, other.shares)]
+            yield from _capacity([Built(use, instance, topology) for use in uses], rates, fewer)
     yield from _conserved(plan, instance, rates, carried)
     yield from _links(plan, instance, topology, regime)
 
 
-def _capacity(built: Built, rates: Mapping[str, float], fewer: int) -> Iterator[str]:
-    pool, instance = built.pool, built.instance
-    busy: list[float] = []
+def _allowed(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iterator[str]:
     for name, rate in rates.items():
-        if rate and instance.workloads[name].model != pool.model:
+        workload = instance.workloads[name]
+        if rate and workload.model != pool.model:
             yield f"pools: {pool.name} serves {name}, a workload of another model"
-        if rate and not instance.workloads[name].may_use(pool.group):
+        if rate and not workload.may_use(pool.group):
             yield f"pools: {pool.name} serves {name}, which may not use {pool.group}"
         if rate and name not in pool.rates:
             yield f"pools: {pool.name} serves {name}, which does not fit in it"
-        need = built.seconds(name)
-        busy = [have + rate * more for have, more in zip(busy or [0.0] * len(need), need, strict=True)]
-        target = instance.workloads[name].targets.tpot
+        target = workload.targets.tpot
         if rate and pool.step_s is not None and target is not None and over(pool.step_s, target):
             yield f"targets[{name},tpot]: {pool.name} is paced by {pool.step_s:.6g} s, target {target:.6g} s"
-    if busy and over(max(busy), max(0, pool.units - fewer)):
+
+
+def _capacity(uses: Sequence[Built], rates: Mapping[str, Mapping[str, float]], fewer: int) -> Iterator[str]:
+    """A pool with all its uses keeps up."""
+    pool, busy = uses[0].pool, [0.0]
+    for built in uses:
+        for name, rate in rates.get(built.pool.name, {}).items():
+            need = built.seconds(name)
+            busy = busy if len(busy) == len(need) else [0.0] * len(need)
+            busy = [have + rate * more for have, more in zip(busy, need, strict=True)]
+    if over(max(busy), max(0, pool.units - fewer)):
         left = f" less {fewer} to spare" if fewer else ""
         yield f"capacity[{pool.name}]: {max(busy):.6g} of {pool.units} units{left} busy"
 
@@ -121,7 +132,7 @@ def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -
         shape = physics.shape_of(instance.models[workload.model])
         payload, longest = physics.handoff_payload(shape, workload), physics.longest_payload(shape, workload)
         ends = [handoff.source, handoff.store, handoff.target] if handoff.store else [handoff.source, handoff.target]
-        if (handoff.store is None) != (handoff.scheme == "pd-direct"):
+        if (handoff.store is None) != (handoff.scheme in ("pd-direct", "hybrid")):
             yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
         paths = [topology.path(a, b, longest) for a, b in itertools.pairwise(ends) if a and b]
         stay, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None

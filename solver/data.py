@@ -38,6 +38,12 @@ class Data:
             total += self.share(name) * min(needs, default=0.0)
         return total or 1.0
 
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """For each candidate the one that counts its units: itself, unless it is another use of the same unit."""
+        first = {c.shared: i for i, c in enumerate(self.candidates) if c.shared is not None and not c.face}
+        return tuple(first.get(c.shared or "", i) if c.face else i for i, c in enumerate(self.candidates))
+
     @property
     def counts_units(self) -> bool:
         """Whether a limit speaks of schemes or numbers of units."""

@@ -27,9 +27,9 @@ def prune(candidates: Iterable[Candidate], same_size: bool) -> list[Candidate]:
     """
     kept: list[Candidate] = []
     for new in candidates:
-        if any(_dominates(old, new, same_size) for old in kept):
+        if new.shared is None and any(_dominates(old, new, same_size) for old in kept):
             continue
-        kept = [old for old in kept if not _dominates(new, old, same_size)]
+        kept = [old for old in kept if old.shared is not None or not _dominates(new, old, same_size)]
         kept.append(new)
     return named(kept)
 
@@ -42,6 +42,8 @@ def _dominates(a: Candidate, b: Candidate, same_size: bool) -> bool:
     """
     if (a.stage, a.group, a.model) != (b.stage, b.group, b.model) or a.measured != b.measured:
         return False
+    if a.shared is not None or b.shared is not None:
+        return False  # one use of a unit says nothing about the others
     times = b.cards // a.cards
     if times < 1 or (times != 1 and same_size) or (times > 1 and b.block % a.block):
         return False

@@ -70,6 +70,28 @@ def at(
     return Latency(_chunked_first(gpu, cost, in_flight), gpu.pp * own / max(left, 1e-12))
 
 
+def in_turn(
+    shape: Shape,
+    gpu: Device,
+    workloads: Mapping[str, Workload],
+    batches: Mapping[str, int],
+    prefills: Mapping[str, float],
+    decodes: Mapping[str, float],
+    name: str,
+) -> Latency:
+    """Times of workload ``name`` on a unit that prefills some requests and decodes others, requests/s of each."""
+    cost = units.costs(shape, gpu, workloads[name])
+    if not workloads[name].decodes:
+        return Latency(cost.first_token, None)
+    left = 1.0 - _busy(shape, gpu, workloads, prefills).prefill
+    if left <= 0.0:
+        return Latency(cost.first_token, None)
+    step, busy = cost.step, _busy(shape, gpu, workloads, decodes).memory
+    full_step = step.at(units.in_step(gpu, batches[name])).seconds
+    own = stages.step_seconds_at_load(step.fixed + step.beside, busy / left, step.at(1).seconds, full_step)
+    return Latency(cost.first_token, gpu.pp * own / left)
+
+
 def full(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, unit_seconds: float) -> Latency:
     """Times on a unit kept full of this workload; ``unit_seconds`` is a request's need of its busiest resource."""
     cost = units.costs(shape, gpu, workload)

@@ -60,7 +60,7 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
     if last is None or first is None:
         return Ranked("stopped", (), None, None, ())
     status = "optimal" if proven else "feasible"
-    counts = tuple(round(last.values[column]) for column in master.units)
+    counts = tuple(round(last.values[master.units[owner]]) for owner in master.data.owners)
     bundles = {name: round(last.values[column]) for name, column in master.purchases.bundles.items()}
     steps = {name: round(last.values[column]) for name, column in master.purchases.steps.items()}
     if not goals[0].terms:

@@ -108,6 +108,8 @@ class Built:
             calls * (step.beside / size + step.compute + step.beside_each),
             calls * ((step.fixed + step.beside) / size + step.memory + step.beside_each),
         )
+        if self.pool.scheme == "hybrid":
+            return (max(own) + (0.0 if kind == "decode" else whole),)
         if kind == "decode" or self.pool.scheme == "chunked":
             return before[0] + own[0], before[1] + own[1]
         return (whole + max(own),)
@@ -131,6 +133,7 @@ class Built:
     def buffer(self) -> float:
         """Bytes of a GPU that are kept free for states that come or go."""
         states = {"prefill": 2.0, "decode": 1.0}.get(self.pool.stage, 0.0 if self.pool.scheme == "replicas" else 1.0)
+        states = 3.0 if self.pool.scheme == "hybrid" else states
         served = [self.instance.workloads[name] for name in self.pool.rates]
         return max((states * physics.input_state(self.shape, self.device, w) for w in served), default=0.0)
 

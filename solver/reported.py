@@ -62,6 +62,7 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
             and pool.scheme in c.schemes
             and set(c.demand) == set(pool.rates)
             and (pool.stage == "prefill" or dict(c.batches) == pool.batches)
+            and c.face == (pool.shares is not None)
             and (c.tp, c.pp, c.measured) == (pool.parallelism.tp, pool.parallelism.pp, pool.measured)
             and math.isclose(c.tau or 0.0, pool.step_s or 0.0, rel_tol=1e-12)
         ]

@@ -98,9 +98,30 @@ def pool_latency(chosen: Chosen, index: int, name: str, flows: Settled) -> Laten
     shape, gpu = shape_of(chosen.instance.models[candidate.model]), candidate.device
     each = {n: rate / chosen.counts[index] for n, rate in chosen.rates(index, flows).items()}
     served = {n: chosen.instance.workloads[n] for n in candidate.demand}
+    if candidate.shared is not None:
+        return _shared(chosen, index, name, flows)
     if candidate.tau is not None:
         return latency.paced(candidate.kind, shape, gpu, served, candidate.tau, each, name)
     if max(chosen.busy(index, flows)) >= FULL:
         need = max(candidate.demand[name])
         return latency.full(candidate.kind, shape, gpu, workload, candidate.batches[name], need)
     return latency.at(candidate.kind, shape, gpu, served, candidate.batches, each, name)
+
+
+def _shared(chosen: Chosen, index: int, name: str, flows: Settled) -> Latency:
+    """Times on a unit of several uses: all its prefills stretch all its decode steps."""
+    owner = chosen.data.owners[index]
+    unit, workloads = chosen.data.candidates[owner], chosen.instance.workloads
+    prefills: dict[str, float] = {}
+    decodes: dict[str, float] = {}
+    for use in chosen.uses[owner]:
+        stage = chosen.data.candidates[use].stage
+        for workload, rate in chosen.rates(use, flows).items():
+            each = rate / chosen.counts[owner]
+            prefills[workload] = prefills.get(workload, 0.0) + (each if stage != "decode" else 0.0)
+            decodes[workload] = decodes.get(workload, 0.0) + (each if stage != "prefill" else 0.0)
+    if unit.device is None:
+        return Latency(None, None)
+    shape, stage = shape_of(chosen.instance.models[unit.model]), chosen.data.candidates[index].stage
+    found = latency.in_turn(shape, unit.device, workloads, unit.batches, prefills, decodes, name)
+    return Latency(None if stage == "decode" else found.first_token, None if stage == "prefill" else found.per_token)

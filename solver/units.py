@@ -28,6 +28,8 @@ PREFILL = Kind("prefill", False, ("time",))
 DECODE = Kind("decode", True, ("compute", "memory"))
 REPLICA = Kind("both", False, ("time",))
 CHUNKED = Kind("both", True, ("compute", "memory"))
+HYBRID = Kind("both", False, ("time", "handoff"))
+"""One thing at a time, of whole requests or of one stage; see :func:`solver.candidates.faces`."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,12 @@ def device(instance: Instance, group: str, shape: Shape) -> Device:
 
 
 def buffers(kind: Kind, shape: Shape, gpu: Device, workload: Workload) -> float:
-    """Bytes beside the batch: two states on prefill, a receive buffer on decode, one state in a chunked unit."""
+    """Bytes beside the batch: two states on prefill, a receive buffer on decode, one state in a chunked unit; all of
+    them where a unit may do either.
+    """
     one = physics.input_state(shape, gpu, workload)
+    if kind == HYBRID:
+        return memory.double_buffer_bytes(one) + one
     if kind.stage == "prefill":
         return memory.double_buffer_bytes(one)
     return 0.0 if kind == REPLICA else one

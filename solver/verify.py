@@ -6,10 +6,10 @@ kept. Then every number the plan reports is computed again and compared.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from models.instance import Instance, digest
-from models.plan import Plan
+from models.plan import Plan, Pool
 from solver import conservation
 from solver.conservation import TOLERANCE, differ, over, regimes
 from solver.formulas import memory
@@ -86,6 +86,10 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
         if names.count(pool.name) > 1:
             yield f"pools: {pool.name} is listed twice"
         built = Built(pool, instance, topology)
+        if pool.shares is not None:
+            if not _is_use(pool, plan.pools):
+                yield f"pools: {pool.name} shares units that are not there"
+            continue
         if pool.units < 1 or pool.cards != pool.units * pool.cards_per_unit:
             yield f"pools: {pool.name} has {pool.cards} cards for {pool.units} units of {pool.cards_per_unit}"
             return
@@ -101,6 +105,15 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
             yield f"cards[{name}]: {cards} used of {there}"
         elif sum(sizes) <= 4000 and not packs(sizes, -(-there // group.per_server), group.per_server):
             yield f"cards[{name}]: units do not pack into servers of {group.per_server}"
+
+
+def _is_use(pool: Pool, pools: Sequence[Pool]) -> bool:
+    """Whether a pool without GPUs is another use of one that has some."""
+    owner = next((other for other in pools if other.name == pool.shares and other.shares is None), None)
+    if owner is None or pool.cards != 0 or {pool.scheme, owner.scheme} != {"hybrid"}:
+        return False
+    keys = ("group", "model", "units", "cards_per_unit", "parallelism")
+    return all(getattr(pool, key) == getattr(owner, key) for key in keys)
 
 
 def _there(plan: Plan, instance: Instance, name: str) -> int:
@@ -135,7 +148,7 @@ def _schemes(plan: Plan, instance: Instance) -> Iterator[str]:
     if not instance.schemes.mix and len(used) > 1:
         yield f"schemes: {', '.join(sorted(used))} stand side by side where mix is false"
     for pool in plan.pools:
-        if (pool.stage == "both") != (pool.scheme in ("replicas", "chunked")):
+        if pool.scheme != "hybrid" and (pool.stage == "both") != (pool.scheme in ("replicas", "chunked")):
             yield f"pools: stage {pool.stage} of {pool.name} is no part of {pool.scheme}"
 
 
@@ -144,7 +157,8 @@ def _pool_limits(plan: Plan, instance: Instance) -> Iterator[str]:
         count = sum(
             pool.units
             for pool in plan.pools
-            if limit.stage in (None, pool.stage)
+            if pool.shares is None
+            and limit.stage in (None, pool.stage)
             and limit.group in (None, pool.group)
             and limit.model in (None, pool.model)
             and limit.scheme in (None, pool.scheme)
@@ -165,6 +179,8 @@ def _unit_limits(plan: Plan, instance: Instance) -> Iterator[str]:
 
 def _memory(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
     for pool in plan.pools:
+        if pool.shares is not None:
+            continue
         group = instance.hardware.groups[pool.group]
         usable = memory.usable_bytes(group.accelerator.memory, group.usable)
         need = 0.0 if pool.measured else Built(pool, instance, topology).needed_bytes()

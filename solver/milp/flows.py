@@ -115,11 +115,18 @@ def first_token(data: Data, flows: Flows) -> Iterator[Row]:
 def capacity(data: Data, flows: Flows) -> Iterator[Row]:
     r"""Units have one second a second of each resource: $\sum_w d_{w,c,k} x_{w,c} \le n_c$."""
     unit = {name: data.share(name) / data.tick for name in data.instance.workloads}
+    uses: dict[int, list[int]] = {}
+    for index, owner in enumerate(data.owners):
+        uses.setdefault(owner, []).append(index)
     for index, candidate in enumerate(data.candidates):
-        if not flows.units[index]:
+        if not flows.units[index] or candidate.face:
             continue
         for k, resource in enumerate(candidate.resources):
-            needs = [(flows.rates[name, index], need[k] * unit[name]) for name, need in candidate.demand.items()]
+            needs = [
+                (flows.rates[name, use], need[k] * unit[name])
+                for use in uses[index]
+                for name, need in data.candidates[use].demand.items()
+            ]
             ready = [(column, -count) for column, count in flows.units[index]]
             yield at_most(f"capacity[{candidate.name},{resource}]{flows.name}", [*needs, *ready], 0.0)
 

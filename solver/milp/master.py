@@ -143,12 +143,15 @@ def build(
         model.upper[arrivals] = float("inf")
     bought = purchases.columns(model, data, limit=not promises)
     units = tuple(
-        model.column(upper=float(_most(data, index, extra) + (MOST_BOUGHT if c.group == buy else 0)), integer=True)
+        model.column(
+            upper=0.0 if c.face else float(_most(data, index, extra) + (MOST_BOUGHT if c.group == buy else 0)),
+            integer=True,
+        )
         for index, c in enumerate(data.candidates)
     )
     added = {buy: model.column(upper=float(MOST_BOUGHT), integer=True)} if buy else {}
     throughput = model.column()
-    ready = tuple(((column, 1.0),) for column in units)
+    ready = tuple(((units[owner], 1.0),) for owner in data.owners)
     wider = model.column(1.0, MOST_WIDER) if widen else one
     links = purchases.widths(model, data, bought, one, (widen, wider) if widen else None)
     capacity = flows.add(model, data, "", ready, one, links)
@@ -188,8 +191,8 @@ def _fewer(data: Data, units: Sequence[int], there: Sequence[int]) -> tuple[tupl
     """Units of each pool that are left when as many as the limit says fail."""
     spare = data.instance.limits.spare
     if spare is None:
-        return tuple(((column, 1.0),) for column in units)
-    return tuple(((n, 1.0), (z, -float(spare.units))) for n, z in zip(units, there, strict=True))
+        return tuple(((units[owner], 1.0),) for owner in data.owners)
+    return tuple(((units[owner], 1.0), (there[owner], -float(spare.units))) for owner in data.owners)
 
 
 def _load(

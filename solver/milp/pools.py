@@ -61,7 +61,7 @@ def limits(data: Data, units: Sequence[int]) -> Iterator[Row]:
 
 def matches(limit: PoolLimit, candidate: Candidate) -> bool:
     """Whether a bound speaks of this candidate."""
-    return (
+    return not candidate.face and (
         limit.stage in (None, candidate.stage)
         and limit.group in (None, candidate.group)
         and limit.model in (None, candidate.model)

@@ -43,7 +43,7 @@ def rows(model: Model, data: Data, units: Sequence[int], bought: Sequence[tuple[
     for name, group in data.instance.hardware.groups.items():
         if group.servers == "unlimited" and group.rent == "gpu":
             continue
-        mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.group == name]
+        mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.group == name and not c.face]
         sizes = sorted({c.block for _, c in mine}, reverse=True)
         if not sizes or nests(sizes, group.per_server):
             continue
