@@ -15,6 +15,8 @@ def size(instance: Instance) -> str:
     """How large the question is: `8 GPUs in 2 groups, 1 workload`."""
     counts = [(cards(instance), "GPU"), (len(instance.hardware.groups), "group"), (len(instance.workloads), "workload")]
     gpus, groups, workloads = (words.plural(count, noun) for count, noun in counts)
+    if not cards(instance):
+        gpus = "GPUs to buy or rent"
     return f"{gpus} in {groups}, {workloads}"
 
 
@@ -158,7 +160,9 @@ def _what_runs(pools: list[Pool], instance: Instance) -> str:
         for stage in dict.fromkeys(pool.stage for pool in mine):
             gpus = " and ".join(_cards(pool, instance) for pool in mine if pool.stage == stage)
             stages.append(gpus if stage == "both" else f"{stage} on {gpus}")
-        parts.append(f"{' and '.join(stages)}, {BY_NAME[scheme].sentence} ({scheme})")
+        how = BY_NAME[scheme].sentence
+        how = how.replace("each GPU", "each unit") if any(pool.cards_per_unit > 1 for pool in mine) else how
+        parts.append(f"{' and '.join(stages)}, {how} ({scheme})")
     return "; beside it ".join(parts)
 
 

@@ -148,7 +148,9 @@ def _warnings(plan: Plan, _: Instance) -> Iterator[str]:
 def _assumed(plan: Plan, _: Instance) -> Iterator[str]:
     """What it rests on, and how to see more."""
     first = plan.assumptions[0] if plan.assumptions else None
-    if first is not None:
+    if plan.pools and all(pool.measured for pool in plan.pools):
+        yield " ASSUMED    rates: measured, as the file states them"
+    elif first is not None:
         yield f" ASSUMED    stage times: {first.value}"
     if plan.pools:
         yield " every number: --json    keep it: --out plan.json    check it: inferplan verify FILE plan.json"

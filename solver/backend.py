@@ -148,8 +148,7 @@ class Session:
             return outcome
         if not outcome.found:
             outcome = self._rounded(limits)
-        with _silenced():
-            again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
+        again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
         return _better(outcome, again, maximise)
 
     @staticmethod
@@ -208,7 +207,8 @@ class Session:
         if hint and self._whole:
             settings.solution_hints.append(mathopt.SolutionHint(dict(zip(self._variables, hint, strict=True)), {}))
         try:
-            result = self._call(solver, parameters, settings, limits if watched else None)
+            with _silenced():
+                result = self._call(solver, parameters, settings, limits if watched else None)
         except (AttributeError, RuntimeError):  # how MathOpt ends when its solver gives up on the numbers
             return Outcome("stopped", None, None, ())
         return self._outcome(result)
@@ -274,20 +274,22 @@ def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackR
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Standard error closed meanwhile: SCIP prints an error of no consequence whenever a run is watched."""
-    try:
-        sys.stderr.flush()
-        kept = os.dup(2)
-    except (OSError, AttributeError):  # there is none to close
-        yield
-        return
+    """Standard output and error closed meanwhile: solvers print errors that they get over; what a run found is in its
+    result.
+    """
+    kept: list[tuple[int, int]] = []
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 2)
+        for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+            with contextlib.suppress(OSError, AttributeError, ValueError):  # there is none to close
+                stream.flush()
+                kept.append((number, os.dup(number)))
+                os.dup2(nowhere, number)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        for number, copy in kept:
+            os.dup2(copy, number)
+            os.close(copy)
         os.close(nowhere)
 
 

@@ -153,6 +153,8 @@ def breaks(chosen: Chosen, drained: float | None) -> str | None:
     deadline = instance.service.drain
     if most <= 0:
         return "; ".join(cannot(chosen.data)) or "the cards and limits leave it no units for every stage"
+    if instance.drops:
+        return None if chosen.loaded is not None else "cannot serve the least shares"
     if most < instance.rate * (1.0 - 1e-9):
         return f"below the {text(instance.rate)} requests/s that arrive"
     if deadline is None:

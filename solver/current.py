@@ -19,7 +19,7 @@ def chosen(data: Data) -> Chosen:
     for index, pool in enumerate(data.instance.current):
         found = _candidate(data, pool)
         if isinstance(found, Candidate):
-            candidates.append(replace(found, name=f"{found.label}/current{index}"))
+            candidates.append(replace(found, name=f"{found.label} of today, pool {index + 1}"))
             counts.append(pool.units)
         else:
             problems.append(Problem(f"current[{index}]", "no such unit can be built", found[0], found[1]))

@@ -178,8 +178,8 @@ def _margins(chosen: Chosen, limits: Limits) -> list[Marginal]:
         more = settle.margin(later, chosen.counts, "arrivals")
         if more is not None:
             gain = max(0.0, (more - most) * instance.rate)
-            said = f"{down(more * instance.rate):.4g} requests/s" if gain > 1e-9 else "no more"
-            text = f"+1 s of deadline: arrivals may grow to {said}"
+            grows = f"arrivals may grow to {down(more * instance.rate):.4g} requests/s"
+            text = f"+1 s of deadline: {grows if gain > 1e-9 else 'nothing more, something else binds'}"
             rows.append(Marginal(name="drain", step=1.0, unit="s", gain=gain, text=text))
     measured = all(candidate.measured for _, candidate in chosen.used)
     least = None if limits.over or measured else settle.margin(chosen.data, chosen.counts, "efficiency")

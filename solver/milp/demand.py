@@ -22,6 +22,22 @@ class Stretch:
     served: dict[str, int]
 
 
+SAFE = 10.0
+"""Units of which there is no end: so many times as many as would serve everything alone are never needed."""
+
+
+def most_units(data: Data, index: int) -> int:
+    """Units of a candidate that are never too few, where nothing else limits them: keeps programs well scaled."""
+    candidate, instance = data.candidates[index], data.instance
+    alone = sum(instance.workloads[name].rate * max(need) for name, need in candidate.demand.items())
+    deadline, ready = instance.service.drain, max(startups(data), default=0.0)
+    haste = 1.0 if deadline is None else deadline / max(deadline - ready, 1e-3 * deadline)
+    limits = instance.limits
+    asked = max((limit.at_least or limit.exactly or 0 for limit in limits.pools), default=0)
+    asked += (limits.units.at_least if limits.units else 0) + (limits.spare.units if limits.spare else 0)
+    return min(10**7, math.ceil(SAFE * haste * alone) + 10 + asked)
+
+
 def sustain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:
     r"""The plan keeps up with arrivals: $\mu \ge \lambda$."""
     yield at_least("sustain", [(throughput, 1.0), (arrivals, -data.instance.rate * data.tick)], 0.0)

@@ -212,12 +212,14 @@ def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:
     candidate = data.candidates[index]
     hardware = data.instance.hardware
     group = hardware.groups[candidate.group]
+    endless = demand.most_units(data, index)
     if group.servers == "unlimited" and group.rent == "gpu":
-        return purchases.MOST * group.per_server // candidate.cards
+        return endless
     cards = group.cards + (extra or {}).get(candidate.group, 0)
     for bundle in hardware.purchases.values():
-        most = purchases.MOST if bundle.at_most is None else bundle.at_most
-        cards += most * bundle.cards.get(candidate.group, 0)
+        if bundle.at_most is None and bundle.cards.get(candidate.group, 0):
+            return max(endless, cards // candidate.cards)
+        cards += (bundle.at_most or 0) * bundle.cards.get(candidate.group, 0)
     return cards // candidate.cards
 
 
