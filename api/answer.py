@@ -118,7 +118,7 @@ def gone(drained_s: float | None) -> str:
 def because(row: Row, plan: Plan) -> str:
     """What another way to deploy lacks, or how it compares with the plan."""
     if row.reason is not None:
-        nothing = not plan.pools and row.reason.startswith("memory[")
+        nothing = not plan.pools and row.reason.startswith(("memory[", "targets[", "measured["))
         return "nothing fits, see above" if nothing else row.reason
     if plan.throughput is None or row.throughput is None:
         return ""

@@ -260,6 +260,9 @@ def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, 
         return "memory", f"batch {given} is less than one request for each of {gpu.pp} stages"
     if given is not None or kind == units.HYBRID:
         return _late(kind, shape, gpu, workload, given or largest)
+    first, target = units.costs(shape, gpu, workload).first_token, workload.targets.ttft
+    if kind == units.REPLICA and target is not None and first > target * (1.0 + 1e-9):
+        return "targets", f"first token after {first:.3g} s at least, target {target:.4g} s (TP{gpu.tp})"
     return "", ""
 
 

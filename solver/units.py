@@ -64,7 +64,7 @@ class Costs:
     longest_new: int
     """Input tokens that are computed of the class with the longest prefill."""
     longest_compute: float
-    """Compute seconds of that prefill on the slowest stage."""
+    """Compute seconds of that prefill on the slowest stage, and those beside."""
     calls: float
     """Decode calls."""
     step: Step
@@ -96,12 +96,13 @@ def _costs(shape: Shape, device: Device, classes: tuple[Length, ...], longest: i
     if longest is not None:
         held = (longest - 1.0) * physics.state_on_card(shape, device)
     longest_one = max(classes, key=lambda one: physics.class_prefill(shape, device, one).compute)
+    longest_prefill = physics.class_prefill(shape, device, longest_one)
     return Costs(
         prefill=physics.workload_prefill(shape, device, alone),
         prefill_seconds=physics.prefill_seconds(shape, device, alone),
         first_token=physics.first_token_seconds(shape, device, alone),
         longest_new=longest_one.input - longest_one.cached,
-        longest_compute=physics.class_prefill(shape, device, longest_one).compute,
+        longest_compute=longest_prefill.compute + longest_prefill.beside,
         calls=physics.mean_calls(alone),
         step=physics.workload_decode(shape, device, alone),
         held=held,
