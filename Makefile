@@ -40,6 +40,7 @@ clean:
 	@$(PYTHON) -m venv --without-pip .venv
 	@$(PIP) install -r requirements.lock
 	@$(PIP) install --no-deps -e .
+	@$(BIN)/python -m compileall -q $(CODE)
 	@touch $@
 
 # Until the tools are all there, .venv as a whole counts as not made.

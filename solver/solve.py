@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from models.errors import InferplanError
 from models.instance import Instance, digest
-from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status
-from solver import assemble, bill, current, settle, times
+from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status, Today
+from solver import assemble, bill, settle, times
 from solver.assemble import Chosen
 from solver.assumptions import assumptions, warnings
 from solver.backend import PROOF, Limits, gap
@@ -55,7 +55,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     if chosen is None:
         return _without_plan(instance, data, ranked, began, options.limits.part(REASONS), options.reasons)
     found = settle.drained(chosen.data, chosen.counts, chosen.settled)
-    today = current.evaluate(data) if instance.current else None
+    today = _today(data)
     rows, steps = [], []
     if not options.plan_only:
         extra = options.limits.part(SIDE)
@@ -95,6 +95,15 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
     if violations := verify(plan, instance):
         raise UnverifiedError("the plan does not pass its own verifier: " + "; ".join(violations[:5]))
     return plan
+
+
+def _today(data: Data) -> Today | None:
+    """What runs today, where the instance says it."""
+    if not data.instance.current:
+        return None
+    from solver.current import evaluate  # here, since few instances say so
+
+    return evaluate(data)
 
 
 def _status(ranked: Ranked, objective: ObjectiveValue) -> Status:
@@ -185,7 +194,7 @@ def _without_plan(instance: Instance, data: Data, ranked: Ranked, began: float, 
             data.only(instance.schemes.allow), lambda changed: _solvable(changed, limits), limits
         )
     document = instance.document()
-    today = current.evaluate(data) if instance.current else None
+    today = _today(data)
     return Plan(
         instance=instance.name,
         instance_sha256=digest(document),
