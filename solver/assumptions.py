@@ -116,7 +116,13 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
     """What a planner should know before acting on the plan."""
     said = []
     for row in plan.alternatives:
-        if row.excluded and _wins(row, plan):
+        if row.excluded and _cheaper(row, plan):
+            said.append(
+                f"{row.scheme} is not allowed here; alone it would keep every promise at "
+                f"{row.cost_per_1000_requests:.4g} {plan.cost.currency} per 1000 requests "
+                f"instead of {plan.cost.per_1000_requests:.4g}"
+            )
+        elif row.excluded and _wins(row, plan):
             said.append(
                 f"{row.scheme} is not allowed here; alone it would sustain {row.throughput:.4g} requests/s "
                 f"instead of {plan.throughput:.4g}"
@@ -138,6 +144,13 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
     elif plan.pools:
         said.append("stage times are roofline estimates, not measured on your cluster; no queueing is counted")
     return said
+
+
+def _cheaper(row: Row, plan: Plan) -> bool:
+    """Whether a scheme would win where the objective is a cost; with all GPUs reserved the cost is the same for all."""
+    own, mine = row.cost_per_1000_requests, plan.cost.per_1000_requests
+    cost = plan.objective.name in ("cost", "effective_cost")
+    return bool(cost and row.met and own and mine and own < mine * (1.0 - 1e-6))
 
 
 def _wins(row: Row, plan: Plan) -> bool:

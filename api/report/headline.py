@@ -52,7 +52,7 @@ def _numbers(plan: Plan, instance: Instance) -> Iterator[tuple[str, str, str]]:
         deadline = plan.drain.deadline_s
         until = "no deadline" if deadline is None else f"deadline: second {deadline:.4g}"
         yield "startup backlog gone", answer.gone(plan.drain.drained_s), until
-    used, there = sum(pool.cards for pool in plan.pools), answer.cards(instance)
+    used, there = sum(pool.cards for pool in plan.pools), sum(answer.there(plan, instance).values())
     paid = "all are paid" if instance.billing.pay == "reserved" else "only these are paid"
     yield "GPUs at work", f"{used:,} of {there:,}", paid
     first = [w.ttft_s.at_load for w in plan.workloads.values() if w.ttft_s.at_load is not None]

@@ -21,6 +21,7 @@ PARTS: tuple[tuple[str, str, Part], ...] = (
     ("pools", "Pools", sections.pools),
     ("resources", "What is full", sections.fullness),
     ("backlog", "Startup backlog", service.backlog),
+    ("today", "What runs today", service.today),
     ("schemes", "Why not another scheme", service.schemes),
     ("workloads", "Workloads", service.workloads),
     ("cost", "Cost", service.cost),

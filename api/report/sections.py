@@ -81,7 +81,7 @@ def _pool(pool: Pool, plan: Plan, instance: Instance) -> list[str]:
         BINDS if answer.binding(pool, plan) else "",
         used,
         _batches(pool),
-        f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} (TP{pool.parallelism.tp})",
+        f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} ({answer.cut(pool)})",
         pool.scheme,
         pool.model,
     ]

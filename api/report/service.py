@@ -54,9 +54,12 @@ def workloads(plan: Plan, instance: Instance) -> Html:
     asked = []
     for name, workload in instance.workloads.items():
         cached = f" ({workload.cached:,} cached)" if workload.cached else ""
-        lengths = [f"{workload.input:,}{cached}", f"{workload.output:,}"]
-        asked.append([name, workload.model, words.rate(workload.rate), *lengths, words.percent(workload.qualifying)])
-    titles = ["Workload", "Model", "req/s", "Tokens in", "Tokens out", "Qualify"]
+        mean = f" on average of {len(workload.classes):,} classes" if workload.lengths is not None else ""
+        lengths = [f"{workload.mean_input:,.6g}{cached}{mean}", f"{workload.mean_output:,.6g}"]
+        rate = words.rate(workload.rate)
+        row = [name, workload.model, rate, *lengths, words.percent(workload.qualifying), answer.targets(workload)]
+        asked.append(row)
+    titles = ["Workload", "Model", "req/s", "Tokens in", "Tokens out", "Qualify", "Targets"]
     got = []
     for name, result in plan.workloads.items():
         waits = [handoff.seconds for handoff in plan.handoffs if handoff.workload == name]
@@ -85,7 +88,21 @@ def cost(plan: Plan, instance: Instance) -> Html:
         return tag("p", "No cost: a price that counts is missing.", class_="note")
     rows = [[name, words.price(value)] for name, value in listed]
     paid = "every GPU listed is paid" if instance.billing.pay == "reserved" else "only GPUs in the plan are paid"
-    return table(f"Cost in {money}; {paid}", ["Of", money], rows, (1,))
+    parts = [table(f"Cost in {money}; {paid}", ["Of", money], rows, (1,))]
+    if plan.purchases:
+        bought = [
+            [row.name, row.kind, f"{row.count:,}", ", ".join(f"{n:,} {g}" for g, n in row.cards.items()) or "-",
+             words.price(row.per_hour)]
+            for row in plan.purchases
+        ]  # fmt: skip
+        head = ["What", "Kind", "How many", "GPUs", f"{money} an hour"]
+        parts.append(table("Bought or rented besides", head, bought, (2, 4)))
+    return join(parts)
+
+
+def today(plan: Plan, _: Instance) -> Html:
+    """What runs today, as it stands."""
+    return join([tag("p", line) for line in answer.today(plan)]) if plan.current is not None else NOTHING
 
 
 def next_steps(plan: Plan, _: Instance) -> Html:
