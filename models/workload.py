@@ -1,6 +1,6 @@
 """Demand as described: workloads, service targets, schemes allowed, billing, limits."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -35,6 +35,15 @@ class Length(Described):
     """Output tokens of a request, the first one included."""
     cached: Cached = 0
     """Input tokens whose state prefill already holds (prefix hit)."""
+
+
+class LengthClass(NamedTuple):
+    """A class of requests, as it is worked with."""
+
+    share: float
+    input: int
+    output: int
+    cached: int
 
 
 class Targets(Described):
@@ -85,11 +94,11 @@ class Workload(Described):
         return group not in self.deny and (self.allow is None or group in self.allow)
 
     @property
-    def classes(self) -> tuple[Length, ...]:
+    def classes(self) -> tuple[LengthClass, ...]:
         """Lengths with their shares; one class where there is a single length."""
         if self.lengths is not None:
-            return tuple(self.lengths)
-        return (Length.model_construct(share=1.0, input=self.input or 1, output=self.output or 1, cached=self.cached),)
+            return tuple(LengthClass(one.share, one.input, one.output, one.cached) for one in self.lengths)
+        return (LengthClass(1.0, self.input or 1, self.output or 1, self.cached),)
 
     @property
     def decodes(self) -> bool:

@@ -250,8 +250,9 @@ def resources(chosen: Chosen, drain: Drain | None) -> list[Resource]:
     """Every row that a user would name: cards, pools, links and stores, and the promises."""
     rows = []
     for name, there in chosen.there.items():
-        taken = chosen.cards[name]
-        rows.append(_resource(f"cards[{name}]", taken, there, taken >= there, "cards"))
+        taken, group = chosen.cards[name], chosen.instance.hardware.groups[name]
+        endless = group.servers == "unlimited" and group.rent == "gpu"
+        rows.append(_resource(f"cards[{name}]", taken, there, taken >= there > 0 and not endless, "cards"))
     for index, candidate in chosen.used:
         loads = chosen.busy(index, chosen.load)
         if candidate.face:

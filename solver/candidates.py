@@ -192,10 +192,10 @@ def _built(
 ) -> Iterator[paced.Paced | tuple[str, str, str]]:
     """Units that serve ``together``: one for each batch, or for each step time; or workload, reason, and limit."""
     if kind == units.HYBRID or not paced.is_paced(kind, together):
-        for batches in _batches(kind, shape, gpu, together):
-            demand = {name: units.demand(kind, shape, gpu, w, batches[name]) for name, w in together.items()}
-            use = units.memory_use(kind, shape, gpu, together, batches)
-            yield paced.Paced(0.0, kind.resources, demand, batches, use)
+        batches = _batches(kind, shape, gpu, together)
+        demand = {name: units.demand(kind, shape, gpu, w, batches[name]) for name, w in together.items()}
+        use = units.memory_use(kind, shape, gpu, together, batches)
+        yield paced.Paced(0.0, kind.resources, demand, batches, use)
         return
     able: set[str] = set()
     points = paced.grid(kind, shape, gpu, together)
@@ -312,17 +312,12 @@ def _all_fit(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Work
     )
 
 
-def _batches(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> Iterator[dict[str, int]]:
-    """Batches by workload: as given, the largest, or, where chosen, each power of two up to the largest."""
+def _batches(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> dict[str, int]:
+    """Batches by workload: as given, else the largest: without a target, a smaller one is never better."""
     if kind.stage == "prefill":
-        yield dict.fromkeys(workloads, 1)
-        return
+        return dict.fromkeys(workloads, 1)
     buffer = _buffer(kind, shape, gpu, workloads)
-    most = {
+    return {
         n: gpu.pp if not w.decodes else _given(w) or units.largest_batch(shape, gpu, w, buffer)
         for n, w in workloads.items()
     }
-    chosen = [n for n, w in workloads.items() if w.batch is None and w.decodes]
-    caps = {2**power for n in chosen for power in range(most[n].bit_length())} | {most[n] for n in chosen}
-    for cap in sorted(cap for cap in caps if cap >= gpu.pp) or [0]:
-        yield {n: min(cap, batch) if n in chosen else batch for n, batch in most.items()}

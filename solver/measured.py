@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from models.given import Measured, Point
 from models.instance import Instance
-from models.workload import Length, Workload
+from models.workload import LengthClass, Workload
 from solver.candidates import Candidate, Rejected
 from solver.units import Kind
 
@@ -87,7 +87,7 @@ def _seconds(unit: Measured, name: str, workload: Workload) -> tuple[float | Non
     return total, ""
 
 
-def nearest(unit: Measured, one: Length) -> Point | None:
+def nearest(unit: Measured, one: LengthClass) -> Point | None:
     """The quickest point of the table that is at least as long in both, so that a request never counts as shorter."""
     able = [point for point in unit.table if point.input >= one.input and point.output >= one.output]
     return max(able, key=lambda point: point.rate, default=None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from models.hardware import Group
 from models.instance import Instance
-from models.workload import Length, Workload
+from models.workload import LengthClass, Workload
 from solver.formulas import memory, parallel, parameters, stages, state, work
 from solver.shapes import BYTES, Shape, shape_of, state_bytes_per_token
 
@@ -169,12 +169,12 @@ def prefill_seconds(shape: Shape, device: Device, workload: Workload) -> float:
     return sum(one.share * class_prefill(shape, device, one).seconds for one in workload.classes)
 
 
-def class_prefill(shape: Shape, device: Device, one: Length) -> Work:
+def class_prefill(shape: Shape, device: Device, one: LengthClass) -> Work:
     """Prefill of one request of a class."""
     return prefill(shape, device, one.input - one.cached, one.cached)
 
 
-def class_decode(shape: Shape, device: Device, one: Length) -> Step:
+def class_decode(shape: Shape, device: Device, one: LengthClass) -> Step:
     """A decode step of requests of a class."""
     return decode(shape, device, state.mean_context(one.input, one.output))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from models.instance import Instance
-from models.workload import Length, Workload
+from models.workload import Length, LengthClass, Workload
 from solver import physics
 from solver.formulas import memory, stages
 from solver.physics import Device, Shape, Step, Work
@@ -89,9 +89,10 @@ def costs(shape: Shape, device: Device, workload: Workload) -> Costs:
 
 
 @lru_cache(maxsize=4096)
-def _costs(shape: Shape, device: Device, classes: tuple[Length, ...], longest: int | None) -> Costs:
+def _costs(shape: Shape, device: Device, classes: tuple[LengthClass, ...], longest: int | None) -> Costs:
     # a workload of these classes alone: two workloads that differ in rates or names cost the same
-    alone = Workload.model_construct(lengths=list(classes), longest=None, model="", rate=1.0)
+    lengths = [Length.model_construct(**one._asdict()) for one in classes]
+    alone = Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0)
     held = physics.held_state(shape, device, alone)
     if longest is not None:
         held = (longest - 1.0) * physics.state_on_card(shape, device)
