@@ -297,6 +297,7 @@ def test_a_compact_state_halves_the_bytes_and_changes_nothing_else() -> None:
     assert rows["pd-direct"].payload_bytes_per_request == GOLDEN["s9-2-2-mla-8192-bytes"]
     plan = solve(load(CHAPTER / "mla-handoff.yaml"))
     decode = next(pool for pool in plan.pools if pool.stage == "decode")
+    assert decode.memory is not None
     held = (decode.memory.kv + decode.memory.buffers) / 2**30
     assert held == pytest.approx(GOLDEN["ex-9-8-mla-total"], rel=1e-6)
     assert decode.utilisation == pytest.approx(3.5 / GOLDEN["ex-9-8-direct-throughput"], rel=1e-6)
