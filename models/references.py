@@ -118,7 +118,7 @@ def _cards(groups: dict[str, Any]) -> Iterator[Problem]:
 def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     if data.get("objective", "effective_cost") in ("effective_cost", "cost"):
         for name, group in entries(groups):
-            if "price" not in group:
+            if "price" not in group and group.get("servers") != 0:  # those of bundles are paid with them
                 message = "missing: the objective is a cost"
                 yield problem(("hardware", "groups", name, "price"), message, None, "a price of one GPU, e.g. 2.50/h")
         for name, bundle in entries(mapping(data.get("hardware")).get("bundles")):
