@@ -13,6 +13,7 @@ from models import files, later, references
 from models.errors import BadInput, Problem, nearest, path_text, shown
 from models.instance import Instance
 from models.resolve import resolve
+from models.workload import READ_AS, Workload
 
 Keys = tuple[str | int, ...]
 
@@ -182,7 +183,8 @@ def _fields(keys: Keys) -> list[str]:
             model = (getattr(model, "__args__", None) or (None,))[-1]
     model = _plain(model)
     fields = getattr(model, "model_fields", {})
-    return [field.alias or name for name, field in fields.items()]
+    also = READ_AS if model is Workload else ()
+    return [*(field.alias or name for name, field in fields.items()), *also]
 
 
 def _plain(annotation: Any) -> Any:

@@ -98,7 +98,9 @@ def _bought(
     mine = [place for place in connects if isinstance(place, str) and place in sold | endless]
     if link.get("per") == "server" and mine:
         message = f"ports of servers that are bought are not supported yet: {', '.join(mine)}"
-        yield problem(("hardware", "links", name, "per"), message, "server", "link, with ports for all of them together")
+        yield problem(
+            ("hardware", "links", name, "per"), message, "server", "link, with ports for all of them together"
+        )
 
 
 def _placement(workload: dict[str, Any], groups: dict[str, Any], path: Path) -> Iterator[Problem]:

@@ -74,7 +74,9 @@ def stage_drop(workload: str, card: str, field: str, reference: str) -> float:
 
 def reuse_saving(workload: str, card: str, link: str, reuses: int) -> float:
     state_kept = one(workload, card).workload
-    moved = (1 + reuses) * kv_transfer(state_kept.model, state_kept.classes[0].input, link)  # a detour, and one read a reuse
+    moved = (1 + reuses) * kv_transfer(
+        state_kept.model, state_kept.classes[0].input, link
+    )  # a detour, and one read a reuse
     return reuses * stage_value(workload, card, "prefill") - moved
 
 
