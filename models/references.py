@@ -135,16 +135,16 @@ def _cards(groups: dict[str, Any]) -> Iterator[Problem]:
 def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     if data.get("objective", "effective_cost") in ("effective_cost", "cost"):
         for name, group in entries(groups):
-            if "price" not in group and group.get("servers") != 0:  # those of bundles are paid with them
+            if group.get("price") is None and group.get("servers") != 0:  # those of bundles are paid with them
                 message = "missing: the objective is a cost"
                 yield problem(("hardware", "groups", name, "price"), message, None, "a price of one GPU, e.g. 2.50/h")
         for name, bundle in entries(mapping(data.get("hardware")).get("bundles")):
-            if "price" not in bundle:
+            if bundle.get("price") is None:
                 message = "missing: the objective is a cost"
                 yield problem(("hardware", "bundles", name, "price"), message, None, "a price of one bundle, e.g. 20/h")
     if data.get("objective") == "power":
         for name, group in entries(groups):
-            if "power" not in mapping(group.get("accelerator")):
+            if mapping(group.get("accelerator")).get("power") is None:
                 message = "missing: the objective is power"
                 path: Path = ("hardware", "groups", name, "accelerator", "power")
                 yield problem(path, message, None, "board power of one GPU, e.g. 700 W")
