@@ -17,8 +17,8 @@ KEYS: dict[str, frozenset[str]] = {
 """Path pattern (`*` is any name) -> keys that are known there."""
 
 WORDS: dict[str, frozenset[str]] = {
-    "schemes.allow": frozenset({"attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
-    "limits.pools": frozenset({"attention", "ffn", "expert", "encode"}),
+    "schemes.allow": frozenset({"hybrid", "attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
+    "limits.pools": frozenset({"hybrid", "attention", "ffn", "expert", "encode"}),
 }
 """Place -> words that are known there."""
 

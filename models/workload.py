@@ -7,9 +7,9 @@ from pydantic import Field
 from models.base import Described
 from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TokenCount
 
-Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled", "hybrid"]
+Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled"]
 SCHEMES: tuple[Scheme, ...] = ("replicas", "chunked", "pd-direct", "pd-pooled")
-"""Schemes that are allowed when an instance names none; `hybrid` has to be named."""
+"""Schemes that are allowed when an instance names none."""
 Stage = Literal["prefill", "decode", "both"]
 Objective = Literal["effective_cost", "cost", "throughput", "headroom", "power", "gpus"]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
