@@ -41,11 +41,12 @@ def build(document: files.Document, changes: Iterable[str] = (), base: Path | No
         instance = Instance.model_validate(resolved)
     except ValidationError as error:
         known = {problem.path for problem in problems}
-        found = _joined(_without_echoes([_problem(detail) for detail in error.errors(include_url=False)]))
+        found = _joined([_problem(detail) for detail in error.errors(include_url=False)])
         for problem in found:  # what an unknown catalog name would have filled in is not missing too
             echo = problem.message == "missing" and problem.path.startswith(unfilled)
             if problem.path not in known and not echo:
                 problems.append(problem)
+    problems = _without_echoes(problems)
     if len(problems) > files.MAX_PROBLEMS:
         more = f"{len(problems) - files.MAX_PROBLEMS:,} more problems are not shown"
         problems = [*problems[: files.MAX_PROBLEMS], Problem("", more)]
