@@ -3,6 +3,7 @@
 The convention, page by page, in the order of the page and in one directory a page:
 
 - A ``yaml`` block whose first line is ``# NAME.yaml`` is written to that file; ``# NAME.yaml, continued`` appends.
+- A ``csv`` block begins with ``# NAME.csv`` too, a line that is not part of the file.
 - A ``console`` block holds commands after ``$ `` and their output, standard error included. Known commands:
   ``inferplan ...``, ``make demo`` (its recipe is run) and ``echo $?``. A backslash at the end continues a line.
 - A line ``...`` in the output stands for any number of lines. Times of the solve may differ.
@@ -23,8 +24,8 @@ from api import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 ELISION = "..."
-_BLOCK = re.compile(r"^```(yaml|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json))(, continued)?")
+_BLOCK = re.compile(r"^```(yaml|console|csv)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json|csv))(, continued)?")
 _TIME = re.compile(r"(?<=  )\d+\.\d\d s$|(?<=\"solve_seconds\": )[\d.e-]+")
 
 
@@ -53,7 +54,7 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The yaml and console blocks of a page."""
+    """The yaml, csv and console blocks of a page."""
     for match in _BLOCK.finditer(text):
         yield Block(match.start(2), match.end(2), match[1], match[2])
 
@@ -83,12 +84,13 @@ class Shell:
         (directory / "instances").symlink_to(ROOT / "instances")
 
     def write(self, block: Block) -> None:
-        """Write a yaml block to the file that it names, if it names one."""
+        """Write a yaml or csv block to the file that it names, if it names one."""
         match = _FILE.fullmatch(block.text.partition("\n")[0])
         if match:
             path = self.directory / match[1]
             before = path.read_text() if match[2] else ""
-            path.write_text(before + block.text)
+            text = block.text.partition("\n")[2] if block.language == "csv" else block.text
+            path.write_text(before + text)
 
     def run(self, words: Sequence[str]) -> list[str]:
         """The lines that a command prints."""

@@ -13,7 +13,7 @@ def regenerated(text: str, shell: Shell) -> str:
     """A page with the output of its commands as they are now."""
     parts, at = [], 0
     for block in blocks(text):
-        if block.language == "yaml":
+        if block.language != "console":
             shell.write(block)
             continue
         lines = []
