@@ -167,10 +167,8 @@ def test_lengths_that_are_none(lengths: str, path: str, message: str, accepted: 
 )
 def test_a_histogram_is_a_list_of_classes(tmp_path: Path, columns: str) -> None:
     found = beside(tmp_path, "h.csv", columns, "rate: 2/s, histogram: h.csv").workloads["reasoning"]
-    assert [(one.share, one.input, one.output) for one in found.classes] == [
-        (pytest.approx(0.3), 512, 128),
-        (pytest.approx(0.7), 4096, 512),
-    ]
+    assert [one.share for one in found.classes] == pytest.approx([0.3, 0.7])
+    assert [(one.input, one.output) for one in found.classes] == [(512, 128), (4096, 512)]
 
 
 @pytest.mark.parametrize(
