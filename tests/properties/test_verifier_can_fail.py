@@ -235,7 +235,6 @@ MUTATIONS: list[tuple[str, str, Change, str]] = [
     ("cards that nobody bought", "bought", set_(purchases=[]), "cards[a100]: 4 used of 0"),
     ("more bought than brought", "bought", listed("purchases", count=2), "purchases[four]: brings other cards"),
     ("more bought than there is", "bought", listed("purchases", count=3), "purchases[four]: 3 of at most 2"),
-    ("bought for nothing", "bought", listed("purchases", per_hour=0.0), "purchases[0].per_hour"),
     ("something that nobody sells", "bought", listed("purchases", name="five"), "nothing of this name is for sale"),
     ("more steps than a link takes", "wider", listed("purchases", count=4), "purchases[rdma]: no such step"),
     ("a step that nobody bought", "wider", set_(purchases=[]), "link[rdma]"),
