@@ -56,13 +56,8 @@ def _examples(options: argparse.Namespace) -> int:
     """The instances that come with the program, each with what it asks."""
     from models import catalog, files
 
-    found = [
-        (path, files.read(path).data)
-        for path in [
-            *sorted(catalog.INSTANCES.glob("examples/*.yaml")),
-            *sorted(catalog.INSTANCES.glob("chapter/*.yaml")),
-        ]
-    ]
+    paths = [path for folder in ("examples", "chapter") for path in sorted(catalog.INSTANCES.glob(f"{folder}/*.yaml"))]
+    found = [(path, files.read(path).data) for path in paths]
     if options.json:
         _print({"examples": [{"file": str(path), "about": data.get("about", "")} for path, data in found]})
     else:

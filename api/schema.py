@@ -10,6 +10,7 @@ from models import catalog
 from models.base import Described
 from models.instance import Instance
 from models.plan import Plan
+from models.workload import READ_AS
 
 _SHORT = {"Accelerator": "accelerators", "Link": "links", "Llm": "models"}
 
@@ -33,8 +34,27 @@ def document(what: str) -> dict[str, Any]:
     group["properties"]["accelerator"] = {"anyOf": [names, {"$ref": "#/$defs/Accelerator"}]}
     group["required"] = ["servers"]
     group["anyOf"] = [{"required": ["server"]}, {"required": ["accelerator", "per_server"]}]
+    links = {"type": "string", "enum": list(catalog.names("links"))}
+    group["properties"]["scale_up"] = {"anyOf": [links, {"$ref": "#/$defs/ScaleUp"}]}
+    schema["$defs"]["ScaleUp"]["properties"]["catalog"] = links
+    schema["$defs"]["ScaleUp"]["required"] = []
+    for described in (schema["$defs"]["Group"], schema["$defs"]["Llm"]):
+        for key in ("tp", "pp"):
+            described["properties"][key]["anyOf"].append({"type": "integer", "minimum": 1})
+    _workload(schema["$defs"]["Workload"])
     schema["$defs"]["Link"]["properties"]["duplex"]["enum"] = ["shared", "per-direction", "full"]
     return schema
+
+
+def _workload(described: dict[str, Any]) -> None:
+    """Keys that are read as others: they stand in a file, and not in what was read."""
+    for key, text in READ_AS.items():
+        described["properties"][key] = {"description": text, **_KINDS.get(key, {"type": "string"})}
+    described["required"] = [key for key in described["required"] if key != "rate"]
+    described["anyOf"] = [{"required": [key]} for key in ("rate", "users", "per_day", "arrivals")]
+
+
+_KINDS = {key: {"type": "number"} for key in ("users", "per_day", "dispersion")}
 
 
 def _explained(schema: dict[str, Any], top: type[Described]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from models import blanks, files, later, references
 from models.errors import BadInput, Problem, nearest, path_text, shown
 from models.instance import Instance
 from models.resolve import resolve
+from models.workload import READ_AS, Workload
 
 Keys = tuple[str | int, ...]
 
@@ -40,11 +41,12 @@ def build(document: files.Document, changes: Iterable[str] = (), base: Path | No
         instance = Instance.model_validate(resolved)
     except ValidationError as error:
         known = {problem.path for problem in problems}
-        found = _joined(_without_echoes([_problem(detail) for detail in error.errors(include_url=False)]))
+        found = _joined([_problem(detail) for detail in error.errors(include_url=False)])
         for problem in found:  # what an unknown catalog name would have filled in is not missing too
             echo = problem.message == "missing" and problem.path.startswith(unfilled)
             if problem.path not in known and not echo:
                 problems.append(problem)
+    problems = _without_echoes(problems)
     if blank := list(blanks.places(data)):
         problems = blanks.explained(problems, blank)
     if len(problems) > files.MAX_PROBLEMS:
@@ -184,7 +186,8 @@ def _fields(keys: Keys) -> list[str]:
             model = (getattr(model, "__args__", None) or (None,))[-1]
     model = _plain(model)
     fields = getattr(model, "model_fields", {})
-    return [field.alias or name for name, field in fields.items()]
+    also = READ_AS if model is Workload else ()
+    return [*(field.alias or name for name, field in fields.items()), *also]
 
 
 def _plain(annotation: Any) -> Any:

@@ -16,7 +16,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     hardware = mapping(data.get("hardware"))
     groups, links = mapping(hardware.get("groups")), mapping(hardware.get("links"))
     yield from _names(data, groups, links, mapping(hardware.get("stores")))
-    yield from _links(groups, links, mapping(hardware.get("stores")))
+    yield from _links(groups, links, mapping(hardware.get("stores")), mapping(hardware.get("bundles")))
     for name, store in entries(hardware.get("stores")):
         yield from _known(store, "on", links, ("hardware", "stores", name), "link", "hardware.links")
     for name, workload in entries(data.get("workloads")):
@@ -67,11 +67,14 @@ def _names(
                 yield problem((*path, name), "not a usable name", name, accepted)
 
 
-def _links(groups: dict[str, Any], links: dict[str, Any], stores: dict[str, Any]) -> Iterator[Problem]:
+def _links(
+    groups: dict[str, Any], links: dict[str, Any], stores: dict[str, Any], bundles: dict[str, Any]
+) -> Iterator[Problem]:
     for name, link in entries(links):
         connects = link.get("connects")
         if not isinstance(connects, list):
             continue
+        yield from _bought(link, connects, groups, bundles, name)
         mine = [store for store, entry in entries(stores) if entry.get("on") == name]
         known = {**groups, **{other: None for other in links if other != name}, **dict.fromkeys(mine)}
         for index, place in enumerate(connects):
@@ -84,6 +87,20 @@ def _links(groups: dict[str, Any], links: dict[str, Any], stores: dict[str, Any]
                 guess = nearest(place, known)
                 message = "no group, other link, or store on this link has this name" + (f"; {guess}" if guess else "")
                 yield problem(path, message, place, "one of " + ", ".join(known))
+
+
+def _bought(
+    link: dict[str, Any], connects: list[Any], groups: dict[str, Any], bundles: dict[str, Any], name: str
+) -> Iterator[Problem]:
+    """A link whose ports come with servers that a plan may buy: how many there will be is not known."""
+    sold = {place for _, bundle in entries(bundles) for place in mapping(bundle.get("cards"))}
+    endless = {place for place, group in entries(groups) if group.get("servers") == "unlimited"}
+    mine = [place for place in connects if isinstance(place, str) and place in sold | endless]
+    if link.get("per") == "server" and mine:
+        message = f"ports of servers that are bought are not supported yet: {', '.join(mine)}"
+        yield problem(
+            ("hardware", "links", name, "per"), message, "server", "link, with ports for all of them together"
+        )
 
 
 def _placement(workload: dict[str, Any], groups: dict[str, Any], path: Path) -> Iterator[Problem]:
@@ -118,16 +135,16 @@ def _cards(groups: dict[str, Any]) -> Iterator[Problem]:
 def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     if data.get("objective", "effective_cost") in ("effective_cost", "cost"):
         for name, group in entries(groups):
-            if "price" not in group:
+            if group.get("price") is None and group.get("servers") != 0:  # those of bundles are paid with them
                 message = "missing: the objective is a cost"
                 yield problem(("hardware", "groups", name, "price"), message, None, "a price of one GPU, e.g. 2.50/h")
         for name, bundle in entries(mapping(data.get("hardware")).get("bundles")):
-            if "price" not in bundle:
+            if bundle.get("price") is None:
                 message = "missing: the objective is a cost"
                 yield problem(("hardware", "bundles", name, "price"), message, None, "a price of one bundle, e.g. 20/h")
     if data.get("objective") == "power":
         for name, group in entries(groups):
-            if "power" not in mapping(group.get("accelerator")):
+            if mapping(group.get("accelerator")).get("power") is None:
                 message = "missing: the objective is power"
                 path: Path = ("hardware", "groups", name, "accelerator", "power")
                 yield problem(path, message, None, "board power of one GPU, e.g. 700 W")

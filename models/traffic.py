@@ -30,15 +30,15 @@ def settle(workload: dict[str, Any], path: Place, base: Path | None) -> list[Pro
     beside = [key for key in ("think_time", "plan_for", "dispersion") if key in workload]
     if said == ["rate"] and not beside:
         return []
+    taken = {key: workload.pop(key) for key in (*said, *beside)}
+    workload["rate"] = "1/s"  # stands in where something is wrong, so that nothing more is reported about it
     if len(said) != 1:
         message = "several of these stand side by side" if said else "missing"
         value = ", ".join(said) if said else None
         return [_problem((*path, "rate"), message, value, "one of rate, users with think_time, per_day, arrivals")]
-    taken = {key: workload.pop(key) for key in (*said, *beside)}
     try:
         rate, text = _rate(taken, path, base)
     except BadInput as error:
-        workload["rate"] = "1/s"  # stands in, so that nothing more is reported about it
         return list(error.problems)
     workload["rate"] = write(rate, REQUEST_RATE)
     workload["rate_from"] = text

@@ -55,6 +55,19 @@ class Targets(Described):
     """Time per output token after the first."""
 
 
+READ_AS: dict[str, str] = {
+    "users": "People who send requests one after the other; the rate is users over `think_time`.",
+    "think_time": "Time between an answer and the next request of the same user, e.g. `45 s`.",
+    "per_day": "Requests a day.",
+    "arrivals": "CSV file with a column of times, beside the instance; the rate is its mean, or what `plan_for` says.",
+    "plan_for": "Percentile of windows to plan for, e.g. `p95 of 5-minute windows`; default: the mean.",
+    "dispersion": "Variance over mean of the requests in a window, where no file of arrivals is given; default: 1.",
+    "histogram": "CSV file with the columns input, output, and share or count, in place of `lengths`.",
+    "pin": "The one group that may serve it.",
+}
+"""Keys of a workload in a file that are read as others: `rate`, `lengths`, `allow`."""
+
+
 class Workload(Described):
     """Requests of one kind that arrive at one rate."""
 

@@ -133,7 +133,7 @@ def would_fit(instance: Instance, group: str, model: str, shape: Shape) -> str:
     """The smallest cut that would hold the weights of ``model`` on GPUs of ``group``, in words; "" if there is none."""
     described, llm = instance.hardware.groups[group], instance.models[model]
     degrees = [2**power for power in range(7) if divides(2**power, llm.model_dump(exclude={"handoff_state"}))]
-    best: tuple[int, str] | None = None
+    best: tuple[int, int, str] | None = None
     for tp in degrees:
         for pp in range(1, min(llm.num_hidden_layers, MOST_STAGES) + 1):
             device = physics.device_of(instance, described, shape.precision, tp, pp)
@@ -141,6 +141,6 @@ def would_fit(instance: Instance, group: str, model: str, shape: Shape) -> str:
                 continue
             if tp <= described.per_server or pp == 1:
                 text = f"TP{tp}" + (f" x PP{pp}" if pp > 1 else "")
-                best = min(best or (tp * pp, text), (tp * pp, text))
+                best = min(best or (tp * pp, pp, text), (tp * pp, pp, text))
             break
-    return "" if best is None else f"{best[1]} would, on {best[0]} such GPUs"
+    return "" if best is None else f"{best[2]} would, on {best[0]} such GPUs"

@@ -197,7 +197,9 @@ def test_schema_describes_files_and_plans(run: Run) -> None:
     schema = json.loads(run("schema")[1])
     assert schema["properties"]["hardware"]["$ref"] == "#/$defs/Hardware"
     assert "A100-SXM-80GB" in json.dumps(schema["$defs"]["Group"]["properties"]["accelerator"])
-    assert schema["$defs"]["Group"]["properties"]["servers"]["description"] == "Number of servers."
+    assert schema["$defs"]["Group"]["properties"]["servers"]["description"].startswith("Number of servers: ")
+    assert {"users", "histogram", "pin"} <= set(schema["$defs"]["Workload"]["properties"])
+    assert {"required": ["per_day"]} in schema["$defs"]["Workload"]["anyOf"]
     assert "throughput" in json.loads(run("schema", "plan")[1])["properties"]
 
 

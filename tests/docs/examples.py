@@ -4,6 +4,7 @@ The convention, page by page, in the order of the page and in one directory a pa
 
 - A ``yaml`` block whose first line is ``# NAME.yaml`` is written to that file; ``# NAME.yaml, continued`` appends.
 - A ``json`` block, which can hold no comment, is written to the file that ``<!-- file: NAME.json -->`` above it names.
+- A ``csv`` block begins with ``# NAME.csv`` too, a line that is not part of the file.
 - A ``console`` block holds commands after ``$ `` and their output, standard error included. Known commands:
   ``inferplan ...``, ``make demo`` (its recipe is run) and ``echo $?``. A backslash at the end continues a line.
 - A line ``...`` in the output stands for any number of lines. Times of the solve may differ.
@@ -24,8 +25,8 @@ from api import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 ELISION = "..."
-_BLOCK = re.compile(r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json))(, continued)?")
+_BLOCK = re.compile(r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console|csv)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json|csv))(, continued)?")
 _TIME = re.compile(r"(?<=  )\d+\.\d\d s$|(?<=\"solve_seconds\": )[\d.e-]+")
 
 
@@ -56,7 +57,7 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The yaml, json and console blocks of a page."""
+    """The yaml, json, csv and console blocks of a page."""
     for match in _BLOCK.finditer(text):
         yield Block(match.start(3), match.end(3), match[2], match[3], match[1] or "")
 
@@ -86,7 +87,7 @@ class Shell:
         (directory / "instances").symlink_to(ROOT / "instances")
 
     def write(self, block: Block) -> None:
-        """Write a yaml or json block to the file that is named for it, if one is."""
+        """Write a yaml, json or csv block to the file that is named for it, if one is."""
         if block.file:
             (self.directory / block.file).write_text(block.text)
             return
@@ -94,7 +95,8 @@ class Shell:
         if match:
             path = self.directory / match[1]
             before = path.read_text() if match[2] else ""
-            path.write_text(before + block.text)
+            text = block.text.partition("\n")[2] if block.language == "csv" else block.text
+            path.write_text(before + text)
 
     def run(self, words: Sequence[str]) -> list[str]:
         """The lines that a command prints."""

@@ -27,7 +27,8 @@ def kv_ratio(model_a: str, form_a: str, model_b: str, form_b: str) -> float:
 
 def final_kv_bytes(workload: str, batch: int) -> float:
     described = one(workload, "a100-80gb-sxm").workload
-    return kv(described.model, state.covered_tokens(described.input, described.output), batch)
+    [length] = described.classes
+    return kv(described.model, state.covered_tokens(length.input, length.output), batch)
 
 
 def kv_over_weights(model: str, tokens: int, batch: int) -> float:

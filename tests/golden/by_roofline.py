@@ -74,13 +74,15 @@ def stage_drop(workload: str, card: str, field: str, reference: str) -> float:
 
 def reuse_saving(workload: str, card: str, link: str, reuses: int) -> float:
     state_kept = one(workload, card).workload
-    moved = (1 + reuses) * kv_transfer(state_kept.model, state_kept.input, link)  # a detour, and one read a reuse
+    moved = (1 + reuses) * kv_transfer(
+        state_kept.model, state_kept.classes[0].input, link
+    )  # a detour, and one read a reuse
     return reuses * stage_value(workload, card, "prefill") - moved
 
 
 def prefill_rate(workload: str, card: str) -> float:
     at = one(workload, card)
-    return (at.workload.input - at.workload.cached) / at.prefill.seconds
+    return (at.workload.classes[0].input - at.workload.cached) / at.prefill.seconds
 
 
 def decode_rate(workload: str, card: str) -> float:
@@ -123,13 +125,13 @@ def stall_steps(workload: str, card: str) -> float:
 
 def piggyback_tokens(workload: str, card: str) -> float:
     at = one(workload, card)
-    new = at.workload.input - at.workload.cached
+    new = at.workload.classes[0].input - at.workload.cached
     per_token = prefill_flops(at.workload.model, new) / new
     return stages.piggyback_tokens(at.step.compute, at.step.memory, per_token, at.device.bf16_flops)
 
 
 def piggyback_chunks(workload: str, card: str) -> float:
-    return stages.chunks(one(workload, card).workload.input, piggyback_tokens(workload, card))
+    return stages.chunks(one(workload, card).workload.classes[0].input, piggyback_tokens(workload, card))
 
 
 def piggyback_first_token(workload: str, card: str) -> float:
@@ -155,7 +157,7 @@ def mla_extra_time(model: str, card: str, calls: int = 1) -> float:
 
 
 def mla_decode_demand(workload: str, card: str, mla_model: str) -> float:
-    calls = int(state.decode_calls(one(workload, card).workload.output))
+    calls = int(state.decode_calls(one(workload, card).workload.classes[0].output))
     return stage_value(workload, card, "decode") + mla_extra_time(mla_model, card, calls)
 
 

@@ -123,6 +123,11 @@ SAID = {
 }
 """File -> what the chapter says of it. forty-per-cent has no plan, and a test of its own."""
 INFEASIBLE = {"forty-per-cent"}
+BOUGHT = {
+    "output-4097-bundles": ("pd-direct", 32, 5.41),  # the chapter's 5.04 splits every group alike
+    "output-4097-bundles-free": ("chunked", 24, 4.52),
+}
+"""File -> scheme, cards, and throughput of a plan that buys its groups."""
 
 
 @cache
@@ -141,11 +146,11 @@ def near(value: float, printed: bool = False) -> object:
 
 
 def test_every_file_is_covered() -> None:
-    assert {path.stem for path in CHAPTER.iterdir()} == {*SAID, *INFEASIBLE}
+    assert {path.stem for path in CHAPTER.iterdir()} == {*SAID, *INFEASIBLE, *BOUGHT}
     assert {path.suffix for path in CHAPTER.iterdir()} == {".yaml"}
 
 
-@pytest.mark.parametrize("name", [*SAID, *INFEASIBLE])
+@pytest.mark.parametrize("name", [*SAID, *INFEASIBLE, *BOUGHT])
 def test_file_says_where_it_comes_from(name: str) -> None:
     instance = load(CHAPTER / f"{name}.yaml")
     assert instance.name == name
@@ -291,12 +296,31 @@ def test_fewer_groups_do_not_do(name: str, groups: int, split: Split, sustained:
         assert row.drained_s == near(GOLDEN["xr-9-10-drain-2-groups"])
 
 
+@pytest.mark.parametrize("name", BOUGHT)
+def test_groups_are_bought_whole(name: str) -> None:
+    (scheme, cards, throughput), plan = BOUGHT[name], plan_of(name)
+    assert (plan.status, plan.verified, plan.scheme) == ("optimal", True, scheme)
+    assert plan.throughput == near(throughput, printed=True)
+    assert sum(pool.cards for pool in plan.pools) == cards
+    [bought] = plan.purchases
+    assert (bought.name, bought.kind, bought.count) == ("group", "bundle", cards // 8)
+    assert bought.cards == {"a100": cards // 2, "h20": cards // 2}
+    assert plan.cost.per_hour == pytest.approx(cards)
+    for fewer in (cards // 8 - 1, 0):
+        assert plan_of(name, f"hardware.bundles.group.at_most={fewer}").status == "infeasible"
+
+
+def test_chunked_groups_reach_what_they_do_each() -> None:
+    assert plan_of("output-4097-bundles-free").throughput == near(3.0 * LONG["chunked"])
+
+
 def test_a_compact_state_halves_the_bytes_and_changes_nothing_else() -> None:
     rows = {row.scheme: row for row in compare(load(CHAPTER / "mla-handoff.yaml"), Limits())}
     assert rows["pd-direct"].channel_capacity == pytest.approx(GOLDEN["ex-9-8-direct-mla-channel"], rel=1e-6)
     assert rows["pd-direct"].payload_bytes_per_request == GOLDEN["s9-2-2-mla-8192-bytes"]
     plan = solve(load(CHAPTER / "mla-handoff.yaml"))
     decode = next(pool for pool in plan.pools if pool.stage == "decode")
+    assert decode.memory is not None
     held = (decode.memory.kv + decode.memory.buffers) / 2**30
     assert held == pytest.approx(GOLDEN["ex-9-8-mla-total"], rel=1e-6)
     assert decode.utilisation == pytest.approx(3.5 / GOLDEN["ex-9-8-direct-throughput"], rel=1e-6)

@@ -64,14 +64,14 @@ def change(path: str, value: object) -> dict[str, Any]:
         ("models", {}, "at least 1 item"),
         ("models.qwen3-8b.catalog", "Qwen3-8", 'did you mean "Qwen3-8B"'),
         ("models.qwen3-8b.weights", "int3", "'bf16' or 'fp8'"),
-        ("models.qwen3-8b", {"catalog": "DeepSeek-V3"}, "mixture-of-experts"),
         ("models.qwen3-8b.num_key_value_heads", 5, "does not divide"),
         ("models.qwen3-8b.handoff_state", "DeepSeek-V4", 'did you mean "DeepSeek-V3"'),
         ("models.qwen3-8b.query_work", "added", "needs a handoff_state"),
         ("hardware.groups", {}, "at least 1 item"),
         ("hardware.groups.a100.accelerator", "A100-SXM-80G", 'did you mean "A100-SXM-80GB"'),
-        ("hardware.groups.a100.servers", 0, "too small"),
-        ("hardware.groups.a100.servers", 10**12, "too large"),
+        ("hardware.groups.a100.servers", -1, "0 or more, or 'unlimited'"),
+        ("hardware.groups.a100.servers", 10**12, "10000000 or less, or 'unlimited'"),
+        ("hardware.groups.a100.servers", "endless", "'unlimited'"),
         ("hardware.groups.a100.price", "3.5 GB/h", "is a byte rate"),
         ("hardware.groups.a100.price", "-1/h", "too small"),
         ("hardware.groups.a100.price", None, "the objective is a cost"),
@@ -115,14 +115,15 @@ def test_one_problem_is_said_with_its_place(path: str, value: object, words: str
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("workloads.reasoning.targets", {"ttft": "2 s"}, "not supported yet"),
-        ("workloads.reasoning.lengths", [], "not supported yet"),
+        ("workloads.reasoning.targets", {"e2e": "20 s"}, "not supported yet"),
+        ("workloads.reasoning.reuse", {}, "not supported yet"),
         ("tiers", {}, "not supported yet"),
         ("hardware.groups.a100.at", "north", "not supported yet"),
         ("hardware.links.rdma.within", [], "not supported yet"),
         ("limits", {"budget": {"total": 1}}, "not supported yet"),
         ("schemes.allow", ["expert-pool"], "not supported yet"),
-        ("objective", "power", "not supported yet"),
+        ("schemes.allow", ["expert-pool"], "not supported yet"),
+        ("limits", {"spare": {"units": 1, "servers": 1}}, "not supported yet"),
         ("models.qwen3-8b.adapters", ["a"], "not supported yet"),
     ],
 )
@@ -137,15 +138,15 @@ def test_every_later_key_is_refused_as_such() -> None:
         "hardware.stores.*": "hardware.stores.kv-pool",
         "models.*": "models.qwen3-8b",
         "workloads.*": "workloads.reasoning",
+        "workloads.*.targets": "workloads.reasoning.targets",
     }
     for pattern, keys in later.KEYS.items():
         for key in keys:
             path = ".".join(part for part in (places.get(pattern, pattern), key) if part)
             data = document()
-            data.setdefault("limits", {})
             here: Any = data
             for part in path.split(".")[:-1]:
-                here = here[part]
+                here = here.setdefault(part, {})
             here[key] = 1
             assert "not supported yet" in [problem.message for problem in refused(data)], path
 
@@ -175,7 +176,7 @@ def test_all_problems_of_a_file_come_at_once_in_its_order() -> None:
         name: many
         hardware:
           groups:
-            a100: {accelerator: A100-SXM-81GB, servers: 0, per_server: 4, price: 1/h}
+            a100: {accelerator: A100-SXM-81GB, servers: -1, per_server: 4, price: 1/h}
           links:
             rdma: {connects: [a100, h20], bandwidth: 25}
         models:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from models import files
 from models.instance import Instance
 from models.load import build
-from models.plan import Load, Plan
+from models.plan import Load, Parallelism, Plan
 from solver.solve import Options, solve
 from solver.verify import verify
 
@@ -22,6 +22,34 @@ CHANGES = {
     "whole": ["schemes.allow=[replicas]", "workloads.reasoning.rate=2/s"],
     "phases": ["schemes.allow=[replicas]", "workloads.reasoning.rate=2/s", "hardware.groups.h20.startup=30 s"],
     "alone": ["schemes.allow=[pd-direct, pd-pooled]", "schemes.mix=false"],
+    "cut": ["schemes.allow=[replicas]", "models.qwen3-8b.tp=2", "workloads.reasoning.rate=2/s"],
+    "paced": [
+        "schemes.allow=[chunked]",
+        "workloads.reasoning.batch=null",
+        "workloads.reasoning.targets={ttft: 4 s, tpot: 60 ms}",
+        "workloads.reasoning.rate=2/s",
+    ],
+    "bought": [
+        "schemes.allow=[pd-direct]",
+        "hardware.groups.a100.servers=0",
+        "hardware.bundles={four: {cards: {a100: 4}, price: 4/h, at_most: 2}}",
+    ],
+    "wider": [
+        "schemes.allow=[pd-direct]",
+        "hardware.links.rdma.bandwidth=3 GB/s",
+        "hardware.links.rdma.step={price: 1/h, at_most: 3}",
+    ],
+    "measured": [
+        "schemes.allow=[replicas]",
+        "workloads.reasoning.rate=2/s",
+        "measured={m: {group: h20, model: qwen3-8b, rates: {reasoning: 1/s}}}",
+        "workloads.reasoning.pin=h20",
+    ],
+    "dropping": [
+        "schemes.allow=[pd-direct]",
+        "workloads.reasoning={model: qwen3-8b, rate: 6/s, input: 8192, output: 1025, batch: 32, minimum_share: 0.5}",
+        "service.drain=null",
+    ],
     "limited": ["schemes.allow=[pd-direct]", "limits.pools=[{stage: decode, at_most: 4}]", "billing.pay=used"],
 }
 T = TypeVar("T", bound=BaseModel)
@@ -122,6 +150,10 @@ def listed(field: str, **values: Any) -> Change:
     return lambda p: with_(p, **{field: [with_(getattr(p, field)[0], **values), *getattr(p, field)[1:]]})
 
 
+def served(rate: float) -> Change:
+    return lambda p: with_(p, workloads={n: with_(w, served=rate) for n, w in p.workloads.items()})
+
+
 def set_(**values: Any) -> Change:
     return lambda p: with_(p, **values)
 
@@ -131,7 +163,7 @@ MUTATIONS: list[tuple[str, str, Change, str]] = [
     ("units that are not on cards", "direct", pool(0, units=5), "pools: prefill@a100"),
     ("a pool in a group that is not there", "direct", pool(0, group="b200"), "pools: prefill@a100"),
     ("a pool twice", "direct", lambda p: with_(p, pools=[p.pools[0], *p.pools]), "listed twice"),
-    ("two cards a unit", "direct", pool(0, cards_per_unit=2, cards=8), "pools: prefill@a100"),
+    ("two cards a unit", "direct", pool(0, cards_per_unit=2, cards=8), "2 GPUs are not TP1 x PP1"),
     ("a scheme that is not allowed", "direct", pool(0, scheme="pd-pooled"), "schemes: pd-pooled"),
     ("a stage that is no part of its scheme", "whole", pool(0, stage="decode"), "no part of replicas"),
     ("more prefill than is handed over", "direct", more_through(0, 1.1), "handoff[reasoning,prefill@a100]"),
@@ -183,13 +215,35 @@ MUTATIONS: list[tuple[str, str, Change, str]] = [
     ("a workload that is not there", "direct", pool(0, rates={"chat": Load(at_load=1, at_capacity=1)}), "a workload"),
     ("no batch", "direct", pool(1, batches={}), "no batch"),
     ("a handoff from nowhere", "direct", listed("handoffs", source="b200"), "not in the instance"),
-    ("a unit larger than a server", "direct", pool(0, cards_per_unit=5, cards=20), "does not fit in a server"),
+    (
+        "a unit larger than a server",
+        "direct",
+        pool(0, cards_per_unit=5, cards=20, parallelism=Parallelism(tp=5)),
+        "does not fit in a server",
+    ),
     ("two schemes where one may stand", "alone", pool(0, scheme="pd-pooled"), "stand side by side"),
     ("phases one over the other", "phases", phase(1, start_s=12.0), "phases overlap"),
     ("a plan that says it was not verified", "direct", set_(verified=False), "verified"),
     ("a pool in a phase alone", "direct", phase(0, pools={"ghost": {"reasoning": 1.0}}), "pools: ghost"),
     ("a handoff in a phase alone", "direct", phase(0, handoffs={"ghost": 1.0}), "a phase names one"),
     ("less than nothing", "direct", more_through(0, -1.0), "a rate that is no rate"),
+    ("other degrees", "cut", pool(0, parallelism=Parallelism(tp=4)), "2 GPUs are not TP4 x PP1"),
+    ("stages that are not there", "cut", pool(0, parallelism=Parallelism(tp=1, pp=2)), "TP1 is not allowed"),
+    ("steps slower than the target", "paced", pool(0, step_s=0.08), "is paced by 0.08 s, target 0.06 s"),
+    ("steps that no unit takes", "paced", pool(0, step_s=0.03), "capacity[chunked@a100]"),
+    ("no step time", "paced", pool(0, step_s=None), "capacity[chunked@a100]"),
+    ("cards that nobody bought", "bought", set_(purchases=[]), "cards[a100]: 4 used of 0"),
+    ("more bought than brought", "bought", listed("purchases", count=2), "purchases[four]: brings other cards"),
+    ("more bought than there is", "bought", listed("purchases", count=3), "purchases[four]: 3 of at most 2"),
+    ("something that nobody sells", "bought", listed("purchases", name="five"), "nothing of this name is for sale"),
+    ("more steps than a link takes", "wider", listed("purchases", count=4), "purchases[rdma]: no such step"),
+    ("a step that nobody bought", "wider", set_(purchases=[]), "link[rdma]"),
+    ("no memory", "direct", pool(1, memory=None), "pools[1].memory"),
+    ("a measured unit that is not there", "measured", pool(0, measured="n"), "names a measured unit that is not in"),
+    ("a measured unit that counts as computed", "measured", pool(0, measured=None), "capacity["),
+    ("a measured unit of two GPUs", "measured", pool(0, cards_per_unit=2, cards=8), "2 GPUs are not"),
+    ("fewer served than must be", "dropping", served(2.0), "served[reasoning]: 2 requests/s, outside 3 to 6"),
+    ("more served than arrive", "dropping", served(7.0), "served[reasoning]: 7 requests/s, outside 3 to 6"),
     ("a bound without a gap", "direct", objective(gap=None), "stands without a bound, or a bound without it"),
 ]
 
@@ -226,6 +280,16 @@ OTHER = [
     ("another scheme", "direct", "schemes.allow=[replicas]", "schemes: pd-direct"),
     ("another objective", "direct", "objective=throughput", "objective"),
     ("a group that may not serve it", "direct", "workloads.reasoning.deny=[a100]", "may not use a100"),
+    ("other degrees allowed", "cut", "models.qwen3-8b.tp=1", "TP2 is not allowed"),
+    ("other degrees allowed on a group", "cut", "hardware.groups.h20.tp=1", "TP2 is not allowed"),
+    ("a shorter time per token", "paced", "workloads.reasoning.targets.tpot=20 ms", "targets[reasoning,tpot]"),
+    ("an earlier first token", "direct", "workloads.reasoning.targets={ttft: 0.9 s}", "targets[reasoning,ttft]"),
+    ("bundles of other cards", "bought", "hardware.bundles.four.cards.a100=3", "brings other cards"),
+    ("a link without steps", "wider", "hardware.links.rdma.step=null", "no such step"),
+    ("a slower measurement", "measured", "measured.m.rates.reasoning=0.4/s", "capacity["),
+    ("pools of at least five units", "direct", "limits.units={at_least: 5}", "units[prefill@a100]: 4 of at least 5"),
+    ("one unit to spare", "direct", "limits.spare={units: 1}", "units less 1 to spare busy at load"),
+    ("a larger share to be served", "dropping", "workloads.reasoning.minimum_share=1", "served[reasoning]"),
     ("places that are not connected", "direct", "hardware.links.rdma.connects=[a100]", "not connected"),
 ]
 

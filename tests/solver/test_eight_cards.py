@@ -51,6 +51,8 @@ def test_times_at_load_and_at_capacity(plan: Plan) -> None:
 
 def test_memory_of_both_stages(plan: Plan) -> None:
     prefill, decode = (pool.memory for pool in plan.pools)
+    assert prefill is not None
+    assert decode is not None
     assert prefill.weights + prefill.kv + prefill.buffers == 16_381_470_720 + 2 * 1_207_959_552
     assert (decode.weights + decode.kv + decode.buffers) / 2**30 == pytest.approx(56.88143, rel=1e-6)
 

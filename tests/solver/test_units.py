@@ -26,9 +26,13 @@ def test_what_does_not_fit_is_not_made_and_the_reason_kept() -> None:
 
 
 def test_a_model_larger_than_the_card_is_said() -> None:
-    reasons = {r.reason for r in gather(eight("models.qwen3-8b={catalog: Llama-3.1-70B}")).rejected}
-    assert all("units of several GPUs are not supported yet" in reason for reason in reasons)
-    plan = solve(eight("models.qwen3-8b={catalog: Llama-3.1-70B}"))
+    instance = eight("models.qwen3-8b={catalog: Llama-3.1-70B, tp: 1, pp: 1}")
+    reasons = {r.reason for r in gather(instance).rejected}
+    assert reasons == {
+        "weights take 131.4 of 74.5 GiB; TP2 would, on 2 such GPUs",
+        "weights take 131.4 of 89.4 GiB; TP2 would, on 2 such GPUs",
+    }
+    plan = solve(instance)
     assert plan.status == "infeasible"
     assert plan.conflicts[0].limits[0].startswith("memory[a100]: reasoning: weights take 131.4 of 74.5 GiB")
 
@@ -37,6 +41,8 @@ def test_memory_is_checked_with_the_longest_request() -> None:
     short = candidates()["decode@a100"]
     long = candidates("workloads.reasoning.longest={input: 10000, output: 1025}")["decode@a100"]
     assert long.demand == short.demand
+    assert long.memory is not None
+    assert short.memory is not None
     assert long.memory.kv - short.memory.kv == 32 * (10000 - 8192) * 147_456
 
 

@@ -1,0 +1,86 @@
+"""The larger examples: each is solved, proven and verified, and its plan makes sense."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from models.instance import Instance
+from models.load import load
+from models.plan import Plan
+from solver.solve import Options, solve
+from solver.verify import verify
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "instances" / "examples"
+NAMES = ("measured-workers", "three-node-types")
+
+
+def instance(name: str, *changes: str) -> Instance:
+    return load(EXAMPLES / f"{name}.yaml", changes)
+
+
+@cache
+def plan_of(name: str, *changes: str) -> Plan:
+    return solve(instance(name, *changes), Options(plan_only=True))
+
+
+def test_every_file_is_covered() -> None:
+    assert sorted(path.name for path in EXAMPLES.iterdir()) == [f"{name}.yaml" for name in NAMES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plan_is_proven_and_holds(name: str) -> None:
+    plan, made = plan_of(name), instance(name)
+    assert (made.name, plan.status, plan.verified) == (name, "optimal", True)
+    assert verify(plan, made) == []
+    assert made.about.endswith("?")
+    text = (EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")
+    assert all("# placeholder price" in line for line in text.splitlines() if "price:" in line)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_times_keep_their_targets(name: str) -> None:
+    plan, made = plan_of(name), instance(name)
+    for key, workload in made.workloads.items():
+        found, targets = plan.workloads[key], workload.targets
+        for times, target in ((found.ttft_s, targets.ttft), (found.tpot_s, targets.tpot)):
+            if target is not None:
+                assert times.at_load is not None
+                assert times.at_capacity is not None
+                assert max(times.at_load, times.at_capacity) <= target * (1.0 + 1e-9)
+
+
+def test_two_models_on_three_node_types() -> None:
+    plan = plan_of("three-node-types")
+    assert {pool.model for pool in plan.pools} == {"large", "small"}
+    assert all(pool.cards_per_unit > 1 for pool in plan.pools if pool.model == "large")  # 131 GiB of weights
+    assert plan.drain is not None
+    assert plan.drain.met is True
+    paced = [pool for pool in plan.pools if pool.model == "large"]
+    assert all(pool.step_s is not None and pool.step_s <= 0.05 for pool in paced)
+
+
+def test_more_expensive_promises_cost_no_less() -> None:
+    base = plan_of("three-node-types").cost.per_hour
+    quicker = plan_of("three-node-types", "workloads.assistant.targets.tpot=30 ms").cost.per_hour
+    slower = plan_of("three-node-types", "workloads.assistant.targets.tpot=100 ms").cost.per_hour
+    assert base is not None
+    assert quicker is not None
+    assert slower is not None
+    assert slower <= base * (1.0 + 1e-6)
+    assert base <= quicker * (1.0 + 1e-6)
+
+
+def test_measured_workers_by_hand() -> None:
+    plan = plan_of("measured-workers")
+    rate = 1.0 / (0.7 / 16.0 + 0.3 / 5.5)  # of one worker on an H100
+    [pool] = plan.pools
+    assert (pool.measured, pool.units, pool.memory) == ("worker-h100", 5, None)
+    assert pool.capacity == pytest.approx(5 * rate)
+    assert 4 * rate > 40.0 > 3 * rate  # four would do, and one is to spare
+    assert plan.cost.per_hour == pytest.approx(12.5)
+    assert plan.current is not None
+    assert plan.current.holds
+    assert plan.current.throughput == pytest.approx(8 * rate)
+    assert plan.current.breaks_at == pytest.approx(7 * rate)
+    assert plan.current.cost_per_hour == pytest.approx(20.0)
