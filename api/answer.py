@@ -37,10 +37,12 @@ def bought(plan: Plan) -> str | None:
     """What is bought or rented besides; None when nothing is."""
     parts = []
     for row in plan.purchases:
-        what = f"{words.plural(row.count, 'step')} of link {row.name}" if row.kind == "link step" else ""
-        what = what or (
-            f"{row.count:,} x {row.name}" if row.kind == "bundle" else f"{row.count:,} of {row.name} rented"
-        )
+        gpus = sum(row.cards.values())
+        what = {
+            "link step": f"{words.plural(row.count, 'step')} of link {row.name}",
+            "bundle": f"{row.count:,} x {row.name}",
+            "rented": f"{words.plural(gpus, 'GPU')} of {row.name} rented",
+        }[row.kind]
         parts.append(what + ("" if row.per_hour is None else f" ({words.price(row.per_hour)} {currency(plan)}/h)"))
     return ", ".join(parts) or None
 

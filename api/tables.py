@@ -32,12 +32,14 @@ def compare(instance: str, rows: list[Row]) -> str:
 
 
 def sweep(paths: list[str], rows: list[dict[str, Any]]) -> str:
-    """A row for each point of the grid, and its objective as a bar."""
-    most = max((row["throughput"] or 0.0 for row in rows), default=0.0)
+    """A row for each point of the grid, and its objective as a bar; requests/s where that is the same in all."""
+    values = [row["objective"] for row in rows if row["objective"] is not None]
+    key = "objective" if values and max(values) > min(values) * (1.0 + 1e-6) else "throughput"
+    most = max((row[key] or 0.0 for row in rows), default=0.0)
     table = [[*paths, "STATUS", "scheme", "req/s", "drained", "GPUs", "cost/h", "cost/1000", ""]]
     for row in rows:
         gone = "-" if row["drained_s"] is None else f"second {row['drained_s']:.0f}"
-        bar = "█" * round(20 * row["throughput"] / most) if row["throughput"] else ""
+        bar = "█" * round(20 * row[key] / most) if row[key] else ""
         table.append(
             [
                 *(row["values"][path] for path in paths),
@@ -52,7 +54,13 @@ def sweep(paths: list[str], rows: list[dict[str, Any]]) -> str:
             ]
         )
     right = frozenset(range(len(paths) + 2, len(paths) + 7))
-    return "\n".join([*words.table(table, right, indent=""), "", "the bars are requests/s"])
+    return "\n".join(
+        [
+            *words.table(table, right, indent=""),
+            "",
+            "the bars are " + ("the objective" if key == "objective" else "requests/s"),
+        ]
+    )
 
 
 def _split(split: Mapping[str, Mapping[str, int]]) -> str:

@@ -112,7 +112,7 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "tp": candidate.tp,
         "pp": candidate.pp,
         "step_s": candidate.tau,
-        "batch": batch if candidate.stage != "prefill" else None,
+        "batch": batch if candidate.stage != "prefill" and _known(instance, candidate) else None,
         "compute_s": None if work is None else work.compute,
         "memory_s": None if work is None else work.memory,
         "unit_seconds": need,
@@ -121,6 +121,11 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "provenance": "roofline" if candidate.measured is None else "measured",
         "reason": None,
     }
+
+
+def _known(instance: Instance, candidate: Candidate) -> bool:
+    """Whether the batch is known: not where a measured unit says none."""
+    return candidate.measured is None or instance.measured[candidate.measured].batch is not None
 
 
 def _rejected(data: Data) -> list[dict[str, Any]]:

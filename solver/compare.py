@@ -157,6 +157,9 @@ def breaks(chosen: Chosen, drained: float | None) -> str | None:
         return None if chosen.loaded is not None else "cannot serve the least shares"
     if most < instance.rate * (1.0 - 1e-9):
         return f"below the {text(instance.rate)} requests/s that arrive"
+    spare = instance.limits.spare
+    if spare is not None and chosen.loaded is None:
+        return f"does not serve the arrivals with {spare.units} unit{'s' * (spare.units > 1)} of every pool to spare"
     if deadline is None:
         return None
     if drained is None:
