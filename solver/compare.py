@@ -181,11 +181,12 @@ def cannot(data: Data) -> list[str]:
         joined = any(r.workload == name and r.source in prefill and r.target in decode for r in data.routes)
         if groups.get("both") or joined or (not workload.decodes and prefill):
             continue
+        if prefill and decode:
+            reasons[_no_way(data)] = None
+            continue
         for r in data.rejected:
             if r.workload == name:
                 reasons[f"{r.limit}[{r.group}]: {name}: {r.reason}"] = None
-        if prefill and decode:
-            reasons[_no_way(data)] = None
     return list(reasons)
 
 
