@@ -27,6 +27,10 @@ class Unit:
     def stage(self) -> str:
         return self.kind if self.kind in ("prefill", "decode") else "both"
 
+    @property
+    def resources(self) -> int:
+        return RESOURCES[self.kind]
+
 
 def kv_per_token(llm: Llm) -> float:
     return 2.0 * llm.num_hidden_layers * llm.num_key_value_heads * llm.head_dim * BYTES[llm.kv]
