@@ -230,7 +230,13 @@ def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, 
     given = _given(workload)
     if given is not None and given < gpu.pp:
         return "memory", f"batch {given} is less than one request for each of {gpu.pp} stages"
-    return _late(kind, shape, gpu, workload, given) if given is not None else ("", "")
+    if given is not None:
+        return _late(kind, shape, gpu, workload, given)
+    first, target = units.costs(shape, gpu, workload).first_token, workload.targets.ttft
+    whole = kind.stage == "both" and not (kind.overlapped and workload.decodes)  # a prefill that nothing interrupts
+    if whole and target is not None and first > target * (1.0 + 1e-9):
+        return "targets", f"first token after {first:.3g} s at least, target {target:.4g} s (TP{gpu.tp})"
+    return "", ""
 
 
 def _late(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[str, str]:
