@@ -65,7 +65,7 @@ def _candidate(
         tp=unit.tp,
         pp=unit.pp,
         block=block,
-        first={k: v for k, v in first.items() if v is not None and instance.workloads[k].targets.ttft is not None},
+        first={k: v for k, v in first.items() if instance.workloads[k].targets.ttft is not None},
         measured=name,
         power=unit.size * (group.accelerator.power or 0.0),
     )

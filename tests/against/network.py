@@ -87,7 +87,7 @@ class Network:
 
     def _servers(self, place: str) -> int:
         group = self.hardware.groups.get(place)
-        return group.servers if group else 1
+        return group.servers if group and group.servers != "unlimited" else 1
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,7 @@ def test_the_first_of_equal_schemes_is_taken(seed: int) -> None:
 def test_memory_holds(seed: int) -> None:
     same = planned(seed)
     for pool in same.plan.pools if same is not None else []:
+        assert pool.memory is not None
         assert pool.memory.free >= -NEAR * pool.memory.capacity, pool.name
 
 

@@ -4,100 +4,21 @@ For each number of link steps, every vector of units that the cards there or for
 each costs what its cheapest purchases cost. Linear programs price vectors, and their duals bound the others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
-from ortools.linear_solver import pywraplp
 
 from models.instance import Instance
-from tests.against.accounting import kv_per_token
 from tests.against.brute import EXACT, MOST_VECTORS
-from tests.against.network import Network, trips
-from tests.against.programs import INFINITY, Array, Case, Counts, Largest, Recipe, Stage, solved
-from tests.against.wide_units import NEVER, Wide, wide_units
+from tests.against.programs import INFINITY, Array, Case, Largest
+from tests.against.wide_case import Served, packs, splits, wide_case
+from tests.against.wide_units import Wide
 
-RENTED = 4
-"""GPUs, or servers, that are rented of a group at most; a test checks that no plan comes near."""
-
-
-def wide_case(instance: Instance, schemes: Sequence[str], units: Sequence[Wide] | None = None) -> Case:
-    """Every way to serve a request from first token to last."""
-    network, recipes = Network(instance.hardware), []
-    built = wide_units(instance, network, list(schemes)) if units is None else list(units)
-    every = list(enumerate(built))
-    built = [u for i, u in every if not any(_worse(u, v, i > j) for j, v in every)]
-    for i, first in enumerate(built):
-        for name, seconds in first.seconds.items():
-            workload = instance.workloads[name]
-            begin = tuple((i, k, s) for k, s in enumerate(seconds))
-            if first.stage == "both" or (first.stage == "prefill" and not workload.decodes):
-                recipes.append(Recipe(name, begin, first.load.get(name, {}), 0.0, first.startup))
-            if first.stage != "prefill" or not workload.decodes:
-                continue
-            token = kv_per_token(instance.models[workload.model])
-            sizes = [(one.share, one.input * token) for one in workload.classes if one.output > 1]
-            for j, second in enumerate(built):
-                if second.stage != "decode" or name not in second.seconds:
-                    continue
-                finish = tuple((j, k, s) for k, s in enumerate(second.seconds[name]))
-                for trip in trips(network, list(schemes), first.group, second.group, sizes):
-                    if first.first.get(name, 0.0) + trip.seconds > (workload.targets.ttft or NEVER) * (1 + 1e-9):
-                        continue
-                    load = dict(trip.load)
-                    for part in (first.load.get(name, {}), second.load.get(name, {})):
-                        for channel, share in part.items():
-                            load[channel] = load.get(channel, 0.0) + share
-                    ready = max(first.startup, second.startup)
-                    recipes.append(Recipe(name, (*begin, *finish), load, trip.crossing, ready))
-    return Case(instance, tuple(schemes), tuple(built), tuple(recipes))
-
-
-def _worse(a: Wide, b: Wide, later: bool) -> bool:
-    """Whether one unit of ``b``, on as many GPUs, does all that one of ``a`` does."""
-    same = (a.kind, a.group, a.model, a.cards, a.block, a.measured, a.cut) == (
-        b.kind, b.group, b.model, b.cards, b.block, b.measured, b.cut
-    )
-    if a is b or not same or not set(a.seconds) <= set(b.seconds):
-        return False
-    pairs = [(x, y) for name in a.seconds for x, y in zip(a.seconds[name], b.seconds[name], strict=True)]
-    return all(y <= x for x, y in pairs) and (later or any(y < x for x, y in pairs))
-
-
-@cache
-def packs(blocks: tuple[int, ...], servers: tuple[int, ...]) -> bool:
-    """Whether blocks, largest first, fit into servers with so many free GPUs."""
-    if not blocks:
-        return True
-    tried = set()
-    for at, room in enumerate(servers):
-        if room >= blocks[0] and room not in tried:
-            tried.add(room)
-            left = tuple(sorted((*servers[:at], room - blocks[0], *servers[at + 1 :])))
-            if packs(blocks[1:], left):
-                return True
-    return False
-
-
-class Served:
-    """Most value of what is served, when no workload gets less than its least share."""
-
-    def __init__(self, case: Case, widths: dict[str, float]) -> None:
-        self.program = program = pywraplp.Solver.CreateSolver("GLOP")
-        self.stage = Stage(program, case, INFINITY, 1.0, widths)
-        program.Objective().SetMaximization()
-        for name, w in case.instance.workloads.items():
-            self.stage.served(program.Constraint(w.minimum_share * w.rate, w.rate), name)
-            for recipe, column in self.stage.recipes:
-                if recipe.workload == name:
-                    program.Objective().SetCoefficient(column, w.value * w.qualifying)
-
-    def at(self, counts: Counts) -> float | None:
-        self.stage.set(counts)
-        return float(self.program.Objective().Value()) if solved(self.program) else None
+RENTED = 6
+"""GPUs that are rented of a group at most, in whole servers where those are rented; see :meth:`Found.sure`."""
 
 
 @dataclass
@@ -106,8 +27,8 @@ class Found:
 
     value: float
     throughput: float | None
-    rented: int
-    """Most that was rented of one group."""
+    sure: bool = True
+    """Whether renting more could not have been better."""
 
 
 @dataclass
@@ -152,14 +73,14 @@ class WideSearch:
     def _most(self, name: str) -> int:
         group = self.instance.hardware.groups[name]
         if group.servers == "unlimited":
-            return RENTED * (group.per_server if group.rent == "server" else 1)
+            return RENTED // group.per_server * group.per_server if group.rent == "server" else RENTED
         return group.cards + max(cards[name] for _, cards in self._offers())
 
     def _vectors(self) -> Array:
         parts = []
         for name in self.instance.hardware.groups:
             sizes = [u.cards for u in self.units if u.group == name]
-            parts.append(list(_splits(self._most(name), tuple(sizes))))
+            parts.append(list(splits(self._most(name), tuple(sizes))))
         total = int(np.prod([len(part) for part in parts]))
         assert total <= MOST_VECTORS, f"{total} vectors are too many for a test"
         order = [i for name in self.instance.hardware.groups for i, u in enumerate(self.units) if u.group == name]
@@ -178,15 +99,26 @@ class WideSearch:
             high = limit.at_most if limit.exactly is None else limit.exactly
             every = every[(count >= (low or 0)) & (count <= (np.inf if high is None else high))]
         least = max(limits.units.at_least if limits.units else 1, limits.spare.units if limits.spare else 1)
-        return every[((every == 0) | (every >= least)).all(axis=1)]
+        return np.asarray(every[((every == 0) | (every >= least)).all(axis=1)])
 
     def _money(self, row: Any) -> float | None:
         """Money/s of a vector with its cheapest purchases; None where it does not pack whatever is bought."""
         groups = self.instance.hardware.groups
-        return self._spent(tuple(
-            tuple(sorted(((u.block, int(n) * (u.cards // u.block), u.cards * int(n), u.price * n) for u, n in zip(self.units, row, strict=True) if n and u.group == name), reverse=True))
-            for name in groups
-        ))
+        return self._spent(
+            tuple(
+                tuple(
+                    sorted(
+                        (
+                            (u.block, int(n) * (u.cards // u.block), u.cards * int(n), u.price * n)
+                            for u, n in zip(self.units, row, strict=True)
+                            if n and u.group == name
+                        ),
+                        reverse=True,
+                    )
+                )
+                for name in groups
+            )
+        )
 
     def _spent(self, used: tuple[tuple[tuple[int, int, int, float], ...], ...]) -> float | None:
         groups, best = self.instance.hardware.groups, None
@@ -200,8 +132,9 @@ class WideSearch:
                     total += own
                     continue
                 if group.servers == "unlimited":
-                    fewest = next(n for n in range(RENTED + 2) if packs(blocks, (group.per_server,) * n) or n > RENTED)
-                    if fewest > RENTED:
+                    most = RENTED // group.per_server
+                    fewest = next((n for n in range(most + 1) if packs(blocks, (group.per_server,) * n)), None)
+                    if fewest is None:
                         break
                     total += fewest * group.per_server * (group.price or 0.0)
                     continue
@@ -226,11 +159,29 @@ class WideSearch:
                 if link.step is not None:
                     widths[name], price = 1 + count * link.step.ports / link.ports, price + count * link.step.price
             found = self._with(widths, price)
-            if found is not None and (best is None or self._before(found, best)):
+            if found is not None and (best is None or self.before(found, best)):
                 best = found
+        if best is not None:
+            best.sure = best.value <= self._beyond() * (1 - EXACT)
         return best
 
-    def _before(self, a: Found, b: Found) -> bool:
+    def _beyond(self) -> float:
+        """Least value of a plan that rents more of some group than is tried."""
+        least, instance = INFINITY, self.instance
+        for name, group in instance.hardware.groups.items():
+            if group.servers != "unlimited":
+                continue
+            cards = self._most(name) + 1
+            price = min(
+                [cards * (group.price or 0.0)] + [cards * u.price / u.cards for u in self.units if u.group == name]
+            )
+            good = sum(w.rate * w.qualifying * w.value for w in instance.workloads.values())
+            power = cards * (group.accelerator.power or 0.0)
+            by = {"gpus": float(cards), "power": power, "cost": price, "effective_cost": price / good}
+            least = min(least, by[instance.objective])
+        return least
+
+    def before(self, a: Found, b: Found) -> bool:
         sign = -1 if self.instance.objective in ("throughput", "headroom") else 1
         if abs(a.value - b.value) > 1e-9 * abs(b.value):
             return sign * a.value < sign * b.value
@@ -265,7 +216,7 @@ class WideSearch:
         upper = self.most.upper / self.instance.rate
         if self.drain is not None:
             upper = np.minimum(upper, self.drain.upper)
-        return upper if self.spare is None else np.minimum(upper, self.spare.upper / self.instance.rate)
+        return np.asarray(upper if self.spare is None else np.minimum(upper, self.spare.upper / self.instance.rate))
 
     def _headroom(self) -> Found | None:
         best, tried = 0.0, np.zeros(len(self.every), bool)
@@ -276,17 +227,18 @@ class WideSearch:
                 break
             tried[index] = True
             best = max(best, self._multiple(index, max(best, 1.0 - EXACT)))
-        return Found(best, None, 0) if best else None
+        return Found(best, None) if best else None
 
     def _first(self) -> Array:
         good = sum(w.rate * w.qualifying * w.value for w in self.instance.workloads.values())
-        return {
+        values: dict[str, Array] = {
             "effective_cost": self.total / good,
             "cost": self.total,
             "throughput": 0.0 * self.total,
             "gpus": self.cards,
             "power": self.power,
-        }[self.instance.objective]
+        }
+        return values[self.instance.objective]
 
     def _plain(self) -> Found | None:
         first = self._first()
@@ -306,7 +258,7 @@ class WideSearch:
                     best, at = self.most.at(index), index
             if best:
                 goal = best if self.instance.objective == "throughput" else float(first[at])
-                return Found(goal, best, self._rented(at))
+                return Found(goal, best)
         return None
 
     def _dropping(self, widths: dict[str, float]) -> Found | None:
@@ -327,7 +279,7 @@ class WideSearch:
                 continue
             value = float(first[index]) / (served if ratio else 1.0)
             if best is None or value < best.value:
-                best = Found(value, None, self._rented(int(index)))
+                best = Found(value, None)
         return best
 
     def _covered(self, index: int, first: Array) -> bool:
@@ -335,23 +287,6 @@ class WideSearch:
         row = self.every[index]
         same = (first <= first[index] * (1 + 1e-12)) & (self.cards > self.cards[index])
         return bool((self.every[same] >= row).all(axis=1).any()) if same.any() else False
-
-    def _rented(self, index: int) -> int:
-        most = 0
-        for name, group in self.instance.hardware.groups.items():
-            cards = sum(int(n) * u.cards for u, n in zip(self.units, self.every[index], strict=True) if u.group == name)
-            if group.servers == "unlimited":
-                most = max(most, -(-cards // group.per_server) if group.rent == "server" else cards)
-        return most
-
-
-@cache
-def _splits(cards: int, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Every way to give at most ``cards`` to units of these sizes."""
-    if not sizes:
-        return ((),)
-    rest = sizes[1:]
-    return tuple((n, *tail) for n in range(cards // sizes[0] + 1) for tail in _splits(cards - n * sizes[0], rest))
 
 
 def wide_brute_force(instance: Instance) -> Found | None:
@@ -361,6 +296,6 @@ def wide_brute_force(instance: Instance) -> Found | None:
     for schemes in [allow] if instance.schemes.mix else [[name] for name in allow]:
         search = WideSearch(wide_case(instance, schemes))
         found = search.run()
-        if found is not None and (best is None or search._before(found, best)):
+        if found is not None and (best is None or search.before(found, best)):
             best = found
     return best
