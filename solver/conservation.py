@@ -72,7 +72,7 @@ def _capacity(built: Built, rates: Mapping[str, float], fewer: int) -> Iterator[
             yield f"pools: {pool.name} serves {name}, which does not fit in it"
         need = built.seconds(name)
         busy = [have + rate * more for have, more in zip(busy or [0.0] * len(need), need, strict=True)]
-        target = instance.workloads[name].targets.tpot
+        target = instance.workloads[name].targets.tpot if instance.workloads[name].decodes else None
         if rate and pool.step_s is not None and target is not None and over(pool.step_s, target):
             yield f"targets[{name},tpot]: {pool.name} is paced by {pool.step_s:.6g} s, target {target:.6g} s"
     if busy and over(max(busy), max(0, pool.units - fewer)):
