@@ -261,7 +261,8 @@ def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, 
     if given is not None or kind == units.HYBRID:
         return _late(kind, shape, gpu, workload, given or largest)
     first, target = units.costs(shape, gpu, workload).first_token, workload.targets.ttft
-    if kind == units.REPLICA and target is not None and first > target * (1.0 + 1e-9):
+    whole = kind.stage == "both" and not (kind.overlapped and workload.decodes)  # a prefill that nothing interrupts
+    if whole and target is not None and first > target * (1.0 + 1e-9):
         return "targets", f"first token after {first:.3g} s at least, target {target:.4g} s (TP{gpu.tp})"
     return "", ""
 

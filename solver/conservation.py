@@ -73,7 +73,7 @@ def _allowed(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iter
             yield f"pools: {pool.name} serves {name}, which may not use {pool.group}"
         if rate and name not in pool.rates:
             yield f"pools: {pool.name} serves {name}, which does not fit in it"
-        target = workload.targets.tpot
+        target = workload.targets.tpot if workload.decodes else None
         if rate and pool.step_s is not None and target is not None and over(pool.step_s, target):
             yield f"targets[{name},tpot]: {pool.name} is paced by {pool.step_s:.6g} s, target {target:.6g} s"
 
@@ -135,17 +135,18 @@ def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -
         if (handoff.store is None) != (handoff.scheme in ("pd-direct", "hybrid")):
             yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
         paths = [topology.path(a, b, longest) for a, b in itertools.pairwise(ends) if a and b]
-        stay, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None
+        held, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None
         for path in paths:
             if path is None:
                 yield f"handoff[{handoff.name}]: the places are not connected"
                 return
             own = store.write if store and path is paths[0] else store.read if store else None
-            stay += max(path.seconds(payload), payload / own if own else 0.0)
+            for share, size in physics.handoff_sizes(shape, workload):
+                held += share * size * max(path.seconds(size), size / own if own else 0.0)
             for channel in path.channels:
                 used[channel] = used.get(channel, 0.0) + rate * payload
         if handoff.store:
-            stored[handoff.store] = stored.get(handoff.store, 0.0) + rate * payload * stay
+            stored[handoff.store] = stored.get(handoff.store, 0.0) + rate * held
             yield from _store(instance, handoff.store, rate, payload, longest)
     for channel, load in used.items():
         if over(load, topology.channels[channel].capacity):

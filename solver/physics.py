@@ -205,13 +205,18 @@ def first_token_seconds(shape: Shape, device: Device, workload: Workload) -> flo
     return device.pp * max(class_prefill(shape, device, one).seconds for one in workload.classes)
 
 
-def handoff_payload(shape: Shape, workload: Workload) -> float:
-    """Bytes that a request hands from prefill to decode, mean over the classes that decode: the state of its whole
-    input, cached part included.
+def handoff_sizes(shape: Shape, workload: Workload) -> tuple[tuple[float, float], ...]:
+    """Share of the requests, and the bytes that each hands from prefill to decode: the state of its whole input, cached
+    part included. A request of one output token hands nothing over.
     """
-    shares = [(one.share, one.input) for one in workload.classes if one.output > 1]
-    total = sum(share for share, _ in shares)
-    return state.state_bytes(sum(share * tokens for share, tokens in shares) / total, shape.state_per_token)
+    return tuple(
+        (one.share, state.state_bytes(one.input, shape.state_per_token)) for one in workload.classes if one.output > 1
+    )
+
+
+def handoff_payload(shape: Shape, workload: Workload) -> float:
+    """Bytes that a request hands from prefill to decode, mean over all classes."""
+    return sum(share * size for share, size in handoff_sizes(shape, workload))
 
 
 def longest_payload(shape: Shape, workload: Workload) -> float:

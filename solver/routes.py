@@ -23,7 +23,7 @@ class Route:
     store: str | None
     links: tuple[str, ...]
     payload: float
-    """Bytes of one crossing, mean over the classes of the workload."""
+    """Bytes of one crossing, mean over the classes of the workload; those of one output token hand nothing over."""
     seconds: float
     """Of the longest state."""
     charges: Mapping[str, float]
@@ -40,7 +40,7 @@ def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> li
         if not workload.decodes:
             continue
         shape = physics.shape_of(instance.models[workload.model])
-        payload, longest = physics.handoff_payload(shape, workload), physics.longest_payload(shape, workload)
+        sizes, longest = physics.handoff_sizes(shape, workload), physics.longest_payload(shape, workload)
         for scheme in schemes:
             legs = BY_NAME[scheme].legs
             if legs is None:
@@ -48,7 +48,7 @@ def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> li
             for source in groups:
                 for target in groups:
                     for leg in legs(topology, stores, source, target, longest):
-                        routes.append(_route(instance, topology, name, scheme, (source, target), payload, longest, leg))
+                        routes.append(_route(instance, topology, name, scheme, (source, target), sizes, longest, leg))
     return routes
 
 
@@ -58,10 +58,11 @@ def _route(
     workload: str,
     scheme: str,
     ends: tuple[str, str],
-    payload: float,
+    sizes: tuple[tuple[float, float], ...],
     longest: float,
     leg: Leg,
 ) -> Route:
+    payload = sum(share * size for share, size in sizes)
     charges: dict[str, float] = {}
     for path in leg.paths:
         for channel in path.channels:
@@ -69,8 +70,8 @@ def _route(
             charges[f"link[{channel}]"] = charges.get(f"link[{channel}]", 0.0) + share
     if leg.store is not None:
         store = instance.hardware.stores[leg.store]
-        stay = handoff.pooled_residence_seconds(*_pooled(leg, store, payload))
-        charges[f"store[{leg.store}]"] = payload * stay / store.capacity
+        stays = [(s * size, handoff.pooled_residence_seconds(*_pooled(leg, store, size))) for s, size in sizes]
+        charges[f"store[{leg.store}]"] = sum(held * stay for held, stay in stays) / store.capacity
         for word, bandwidth in (("write", store.write), ("read", store.read)):
             if bandwidth is not None:
                 charges[f"store[{leg.store},{word}]"] = payload / bandwidth

@@ -103,6 +103,8 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
         cards = sum(pool.cards for pool in plan.pools if pool.group == name)
         if cards > there:
             yield f"cards[{name}]: {cards} used of {there}"
+        elif group.servers == "unlimited" and group.rent == "gpu":
+            continue  # as many servers as units need; only their GPUs are rented
         elif sum(sizes) <= 4000 and not packs(sizes, -(-there // group.per_server), group.per_server):
             yield f"cards[{name}]: units do not pack into servers of {group.per_server}"
 

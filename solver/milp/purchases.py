@@ -76,7 +76,7 @@ def cost(model: Model, data: Data, units: Sequence[int], bought: Purchases, one:
         elif not used:
             fixed += HOUR * group.cards * (group.price or 0.0)
         elif any(where == name for where, _, _ in bought.cards):
-            own = model.column(upper=float(group.cards))
+            own = model.column()  # how many there are is said by the row of the cards
             needed = [(n, float(c.cards)) for n, c in mine]
             more = [(column, -float(each)) for where, column, each in bought.cards if where == name]
             model.rows.append(at_most(f"own[{name}]", [*needed, (own, -1.0), *more], 0.0))

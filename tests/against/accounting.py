@@ -27,6 +27,10 @@ class Unit:
     def stage(self) -> str:
         return self.kind if self.kind in ("prefill", "decode") else "both"
 
+    @property
+    def resources(self) -> int:
+        return RESOURCES[self.kind]
+
 
 def kv_per_token(llm: Llm) -> float:
     return 2.0 * llm.num_hidden_layers * llm.num_key_value_heads * llm.head_dim * BYTES[llm.kv]
@@ -34,7 +38,7 @@ def kv_per_token(llm: Llm) -> float:
 
 def payload(instance: Instance, workload: Workload) -> float:
     """State of the whole input, handed from prefill to decode."""
-    return workload.classes[0].input * kv_per_token(instance.models[workload.model])
+    return workload.mean_input * kv_per_token(instance.models[workload.model])
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,11 @@ class Times:
         matrix = peaks.get(llm.weights, peaks["bf16"]) * share.compute
         memory = group.accelerator.bandwidth * share.bandwidth
         score = 4.0 * llm.num_hidden_layers * llm.num_attention_heads * llm.head_dim  # per query-key pair
-        cached = workload.cached
-        stated = workload.classes[0]
-        new = stated.input - cached
+        one = workload.classes[0]  # here all requests of a workload are of one length
+        cached = one.cached
+        new = one.input - cached
         pairs = new * cached + new * (new + 1) / 2
-        seen = stated.input + (stated.output - 1) / 2 + 1
+        seen = one.input + (one.output - 1) / 2 + 1
         row = 2.0 * llm.hidden_size
         return Times(
             prefill_compute=2.0 * new * weights.layer / matrix + (score * pairs + 2.0 * weights.head) / other,
@@ -141,7 +145,7 @@ def sharing(instance: Instance, group: Group, kind: str, served: dict[str, Workl
 def seconds(instance: Instance, group: Group, kind: str, workload: Workload, batch: int) -> tuple[float, ...]:
     """Unit-seconds that a request takes of each resource of a unit."""
     times = Times.of(instance, group, workload)
-    calls = workload.classes[0].output - 1
+    calls = workload.mean_output - 1
     compute = calls * times.call_compute
     memory = calls * (times.weights / batch + times.call_memory)
     prefill = max(times.prefill_compute, times.prefill_memory)

@@ -191,9 +191,7 @@ def _links(draw: random.Random, data: dict[str, Any], rate: float) -> None:
     """Links between all, two beside each other, link on link, or none; and stores on them."""
     plain = build(files.parse(files.dump({**data, "limits": {}})))
     total = sum(w.rate for w in plain.workloads.values())
-    size = (
-        sum(w.rate * w.classes[0].input * kv_per_token(plain.models[w.model]) for w in plain.workloads.values()) / total
-    )
+    size = sum(w.rate * w.mean_input * kv_per_token(plain.models[w.model]) for w in plain.workloads.values()) / total
     need, groups = size * rate, list(data["hardware"]["groups"])
     kind = draw.choice(("one", "one", "one", "two", "two", "tree", "tree", "apart", "none"))
     links: dict[str, Any] = {}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from models.hardware import Hardware
+from models.hardware import Hardware, Store
 
 Channel = tuple[str, ...]
 
@@ -44,13 +44,17 @@ class Network:
             if place in self.ends and place not in passed:
                 yield from self._walks(place, target, (*passed, place))
 
-    def _transfer(self, links: tuple[str, ...], payload: float) -> float:
+    def transfer(self, links: tuple[str, ...], payload: float) -> float:
         described = [self.hardware.links[link] for link in links]
         narrowest = min(link.bandwidth * link.link_efficiency for link in described)
         return payload / narrowest + sum(link.startup for link in described)
 
-    def way(self, source: str, target: str, payload: float) -> Way | None:
-        """The quickest way, by its narrowest link and its startups; None when there is none."""
+    def way(self, source: str, target: str, payload: float, mean: float | None = None) -> Way | None:
+        """The quickest way for ``payload`` bytes, by its narrowest link and its startups; None when there is none.
+
+        Channels are charged with ``mean`` bytes where it is stated.
+        """
+        mean = payload if mean is None else mean
         if source == target and self.hardware.groups[source].inside_handoffs == "free":
             return Way((), 0.0, {})
         chains: list[tuple[str, ...]]
@@ -60,15 +64,15 @@ class Network:
             chains = [chain for first in self._at(source) for chain in self._walks(first, target, (first,))]
         if not chains:
             return None
-        chain = min(chains, key=lambda links: (self._transfer(links, payload), len(links), links))
+        chain = min(chains, key=lambda links: (self.transfer(links, payload), len(links), links))
         load: dict[Channel, float] = {}
         places = (source, *chain, target)
         for before, link, after in zip(places, places[1:], places[2:], strict=False):
-            for channel, bandwidth in self._channels(link, before, after):
-                load[channel] = load.get(channel, 0.0) + payload / bandwidth
-        return Way(chain, self._transfer(chain, payload), load)
+            for channel, bandwidth in self.channels(link, before, after):
+                load[channel] = load.get(channel, 0.0) + mean / bandwidth
+        return Way(chain, self.transfer(chain, payload), load)
 
-    def _channels(self, name: str, before: str, after: str) -> list[tuple[Channel, float]]:
+    def channels(self, name: str, before: str, after: str) -> list[tuple[Channel, float]]:
         """What a byte takes when it goes through a link, with the bandwidth of each."""
         link = self.hardware.links[name]
         one = link.bandwidth * link.link_efficiency * link.ports
@@ -88,33 +92,43 @@ class Network:
 
 @dataclass(frozen=True)
 class Trip:
-    """A handoff from one group to another: what it takes, and bytes put on links."""
+    """A handoff from one group to another: what it takes, bytes put on links, and how long the longest takes."""
 
     scheme: str
     load: dict[Channel, float]
-    """Channel, store or port of a store -> share that one handoff a second takes."""
+    """Channel, store or port of a store -> share that one request a second takes."""
     crossing: float
+    seconds: float
 
 
-def trips(network: Network, schemes: list[str], source: str, target: str, payload: float) -> list[Trip]:
-    """Every handoff that the schemes offer."""
+Sizes = list[tuple[float, float]]
+"""Share of the requests, and bytes that each of them hands over; what is missing hands nothing over."""
+
+
+def trips(network: Network, schemes: list[str], source: str, target: str, sizes: Sizes) -> list[Trip]:
+    """Every handoff that the schemes offer for requests of these sizes."""
     found = []
-    direct = network.way(source, target, payload) if "pd-direct" in schemes else None
+    mean, longest = sum(share * size for share, size in sizes), max(size for _, size in sizes)
+    direct = network.way(source, target, longest, mean) if "pd-direct" in schemes else None
     if direct is not None:
-        found.append(Trip("pd-direct", direct.load, payload * len(direct.links)))
+        found.append(Trip("pd-direct", direct.load, mean * len(direct.links), direct.seconds))
     for name, store in network.hardware.stores.items() if "pd-pooled" in schemes else ():
-        there, back = network.way(source, name, payload), network.way(name, target, payload)
-        if there is None or back is None or store.capacity < payload:
+        there, back = network.way(source, name, longest, mean), network.way(name, target, longest, mean)
+        if there is None or back is None or store.capacity < longest:
             continue
         load = dict(there.load)
         for channel, share in back.load.items():
             load[channel] = load.get(channel, 0.0) + share
-        write = max(there.seconds, payload / (store.write or math.inf))
-        read = max(back.seconds, payload / (store.read or math.inf))
-        load[(name, "bytes")] = payload * (write + read) / store.capacity
+
+        def stay(size: float, ways: tuple[Way, Way], store: Store = store) -> float:
+            write = max(network.transfer(ways[0].links, size), size / (store.write or math.inf))
+            return write + max(network.transfer(ways[1].links, size), size / (store.read or math.inf))
+
+        load[(name, "bytes")] = sum(share * size * stay(size, (there, back)) for share, size in sizes) / store.capacity
         if store.write:
-            load[(name, "write")] = payload / store.write
+            load[(name, "write")] = mean / store.write
         if store.read:
-            load[(name, "read")] = payload / store.read
-        found.append(Trip("pd-pooled", load, payload * (len(there.links) + len(back.links))))
+            load[(name, "read")] = mean / store.read
+        crossing = mean * (len(there.links) + len(back.links))
+        found.append(Trip("pd-pooled", load, crossing, stay(longest, (there, back))))
     return found

@@ -3,7 +3,7 @@
 Where the solver conserves flow at every place, here a recipe names its prefill unit, its trip and its decode unit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 from ortools.linear_solver import pywraplp
 
 from models.instance import Instance
-from tests.against.accounting import RESOURCES, Unit, payload, units
+from tests.against.accounting import Unit, payload, units
 from tests.against.network import Channel, Network, trips
+from tests.against.wide_units import Wide
 
 Counts = Sequence[int]
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -39,19 +40,20 @@ class Case:
 
     instance: Instance
     schemes: tuple[str, ...]
-    units: tuple[Unit, ...]
+    units: Sequence[Unit | Wide]
     recipes: tuple[Recipe, ...]
 
     @property
     def rows(self) -> list[tuple[int, int]]:
-        return [(i, k) for i, unit in enumerate(self.units) for k in range(RESOURCES[unit.kind])]
+        return [(i, k) for i, unit in enumerate(self.units) for k in range(unit.resources)]
 
     @property
     def channels(self) -> list[Channel]:
         return sorted({channel for recipe in self.recipes for channel in recipe.load})
 
     def startup(self, unit: int) -> float:
-        return self.instance.startup(self.units[unit].group)
+        built = self.units[unit]
+        return built.startup if isinstance(built, Wide) else self.instance.startup(built.group)
 
 
 def case(instance: Instance, schemes: Sequence[str]) -> Case:
@@ -74,19 +76,22 @@ def case(instance: Instance, schemes: Sequence[str]) -> Case:
                 finish = tuple((j, k, s) for k, s in enumerate(second.seconds[name]))
                 ready = max(start, instance.startup(second.group))
                 size = payload(instance, workload)
-                for trip in trips(network, list(schemes), first.group, second.group, size):
+                for trip in trips(network, list(schemes), first.group, second.group, [(1.0, size)]):
                     recipes.append(Recipe(name, (*begin, *finish), trip.load, trip.crossing, ready))
     return Case(instance, tuple(schemes), tuple(built), tuple(recipes))
 
 
-class _Stage:
+class Stage:
     """Recipes over one stretch of time; the capacity of its units is set afterwards."""
 
-    def __init__(self, program: Any, case: Case, ready: float, seconds: float) -> None:
+    def __init__(
+        self, program: Any, case: Case, ready: float, seconds: float, widths: Mapping[str, float] | None = None
+    ) -> None:
         self.seconds = seconds
+        wide = widths or {}
         self.recipes = [(r, program.NumVar(0.0, INFINITY, "")) for r in case.recipes if r.ready <= ready]
         self.capacity = {row: program.Constraint(-INFINITY, 0.0) for row in case.rows}
-        self.shared = [program.Constraint(-INFINITY, seconds) for _ in case.channels]
+        self.shared = [program.Constraint(-INFINITY, seconds * wide.get(c[0], 1.0)) for c in case.channels]
         for recipe, column in self.recipes:
             for i, k, need in recipe.takes:
                 self.capacity[i, k].SetCoefficient(column, need)
@@ -115,7 +120,7 @@ class Answer:
     """Whether a channel or store limits the value."""
 
 
-def _solve(program: Any) -> bool:
+def solved(program: Any) -> bool:
     status = program.Solve()
     assert status in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.INFEASIBLE), status
     return bool(status == pywraplp.Solver.OPTIMAL)
@@ -124,14 +129,14 @@ def _solve(program: Any) -> bool:
 class Largest:
     """max z over stages in which units serve: the throughput, or the multiple of arrivals that drains in time."""
 
-    def __init__(self, case: Case, deadline: float | None = None) -> None:
+    def __init__(self, case: Case, deadline: float | None = None, widths: Mapping[str, float] | None = None) -> None:
         self.case = case
         self.program = program = pywraplp.Solver.CreateSolver("GLOP")
         self.z = program.NumVar(0.0, INFINITY, "z")
         program.Objective().SetMaximization()
         program.Objective().SetCoefficient(self.z, 1.0)
         if deadline is None:
-            self.stages = [_Stage(program, case, INFINITY, 1.0)]
+            self.stages = [Stage(program, case, INFINITY, 1.0, widths)]
             for name, workload in case.instance.workloads.items():
                 row = program.Constraint(0.0, 0.0)
                 self.stages[0].served(row, name)
@@ -139,7 +144,7 @@ class Largest:
             return
         starts = sorted({case.startup(i) for i in range(len(case.units))})
         cuts = [start for start in starts if start < deadline] + [deadline]
-        self.stages = [_Stage(program, case, a, b - a) for a, b in pairwise(cuts)]
+        self.stages = [Stage(program, case, a, b - a, widths) for a, b in pairwise(cuts)]
         for name, workload in case.instance.workloads.items():
             for k, end in enumerate(cuts[1:]):
                 row = program.Constraint(0.0 if end == deadline else -INFINITY, 0.0)
@@ -152,12 +157,12 @@ class Largest:
     def at(self, counts: Counts) -> Answer:
         for stage in self.stages:
             stage.set(counts)
-        assert _solve(self.program)
+        assert solved(self.program)
         value, slope, offset = self.z.solution_value(), np.zeros(len(counts)), 0.0
         for stage in self.stages:
             for (i, _), row in stage.capacity.items():
                 slope[i] += max(0.0, row.dual_value()) * stage.seconds
-            offset += sum(max(0.0, row.dual_value()) for row in stage.shared) * stage.seconds
+            offset += sum(max(0.0, row.dual_value()) * row.ub() for row in stage.shared)
         assert abs(slope @ np.asarray(counts, float) + offset - value) <= 1e-6 * max(value, 1e-3), "duals do not add up"
         return Answer(value, slope, offset, offset > 1e-9)
 
@@ -165,14 +170,14 @@ class Largest:
 def fewest_bytes(case: Case, counts: Counts, throughput: float) -> float:
     """Least bytes/s on links at ``throughput``."""
     program = pywraplp.Solver.CreateSolver("GLOP")
-    stage = _Stage(program, case, INFINITY, 1.0)
+    stage = Stage(program, case, INFINITY, 1.0)
     stage.set(counts)
     for name, workload in case.instance.workloads.items():
         stage.served(program.Constraint(throughput * workload.rate / case.instance.rate, INFINITY), name)
     for recipe, column in stage.recipes:
         program.Objective().SetCoefficient(column, recipe.crossing / 1e9)
     program.Objective().SetMinimization()
-    assert _solve(program)
+    assert solved(program)
     return float(program.Objective().Value()) * 1e9
 
 
@@ -197,7 +202,7 @@ def _gone_in(case: Case, counts: Counts, starts: Sequence[float], until: float) 
     program = pywraplp.Solver.CreateSolver("GLOP")
     end = program.NumVar(starts[-1], until, "end")
     cuts = [*starts, starts[-1] + 1.0]
-    stages = [_Stage(program, case, a, b - a) for a, b in pairwise(cuts)]
+    stages = [Stage(program, case, a, b - a) for a, b in pairwise(cuts)]
     for stage in stages:
         stage.set(counts)
     for (i, _), row in stages[-1].capacity.items():  # as long as it takes, instead of one second
@@ -216,4 +221,4 @@ def _gone_in(case: Case, counts: Counts, starts: Sequence[float], until: float) 
                 stage.served(row, name)
     program.Objective().SetMinimization()
     program.Objective().SetCoefficient(end, 1.0)
-    return float(end.solution_value()) if _solve(program) else None
+    return float(end.solution_value()) if solved(program) else None
