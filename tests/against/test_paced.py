@@ -143,7 +143,7 @@ def test_the_two_searches_are_near_each_other() -> None:
     assert len(both) >= 25
     assert sum(any(pool.step_s for pool in plan.pools) for plan, _, _ in both) >= 20
     close = sum(
-        above is not None and 0.7 <= above.value / below.value <= 1.4 for _, below, above in both if below is not None
+        below is not None and above is not None and 0.7 <= above.value / below.value <= 1.4 for _, below, above in both
     )
     assert close >= 0.6 * len(both)
     assert any(len(made.workloads) > 1 and plan.status == "optimal" for made, plan, _, _ in map(tried, SEEDS))

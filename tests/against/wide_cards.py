@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from models.hardware import Group
 from models.instance import Instance
 from models.llm import Llm
-from models.workload import Length, Workload
+from models.workload import LengthClass as Length
+from models.workload import Workload
 from tests.against.accounting import Weights, kv_per_token
 from tests.against.network import Channel, Network
 
@@ -210,7 +211,7 @@ class Load:
             beside=sum(share * part[2] for share, part in first),
             prefill=sum(share * seconds for share, seconds in spent),
             first=card.cut.pp * max(seconds for _, seconds in spent),
-            longest=card.prefill(longest)[0],
+            longest=card.prefill(longest)[0] + card.prefill(longest)[2],
             longest_new=longest.input - longest.cached,
             calls=calls,
             step=Step(
