@@ -11,7 +11,11 @@ from solver.solve import Options, solve
 
 ROOT = Path(__file__).resolve().parent.parent
 EIGHT = ROOT / "instances" / "chapter" / "eight-cards.yaml"
+THREE = ROOT / "instances" / "examples" / "three-node-types.yaml"
+SIX = ROOT / "instances" / "bench" / "six-workloads.yaml"
 PLAN_MS, FULL_MS = 50.0, 250.0
+MIDDLE_MS = 5000.0
+"""Two models, three node types, six request classes, TP 1 to 8, batch chosen: plan with explanation."""
 CARDS = 2.0
 """Most that 10^5 cards a group may take, in units of 10 cards a group."""
 
@@ -43,6 +47,21 @@ def in_process(rounds: int) -> list[Result]:
         as_ratio("plan only / loop", ratio(times["plan"], loop)),
         as_ratio("full / loop", ratio(times["full"], loop)),
     ]
+
+
+def middle(rounds: int) -> list[Result]:
+    """Two models on three node types: six classes of requests in three workloads, and six workloads with targets."""
+    results = []
+    for path in (THREE, SIX):
+        instance = load(path)
+        times = interleaved(
+            {"plan": call(partial(plan, instance, True)), "full": call(partial(plan, instance, False))}, rounds
+        )
+        results += [
+            in_ms(f"{instance.name}, plan only", times["plan"]),
+            in_ms(f"{instance.name}, with alternatives and next steps", times["full"], MIDDLE_MS),
+        ]
+    return results
 
 
 def scaled(servers: int) -> Instance:
