@@ -19,9 +19,9 @@ from tests.golden.reading import (
 # --- work and stage times -----------------------------------------------------------------------------
 
 
-def prefill_flops(model: str, new: int) -> float:
+def prefill_flops(model: str, new: int, cached: int = 0) -> float:
     cost_of = shape(model)
-    return work.prefill_flops(new, 0, cost_of.layers, cost_of.channels, cost_of.layer_params, cost_of.head_params)
+    return work.prefill_flops(new, cached, cost_of.layers, cost_of.channels, cost_of.layer_params, cost_of.head_params)
 
 
 def prefill_weight_bytes(model: str, new: int) -> float:

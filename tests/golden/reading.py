@@ -55,16 +55,16 @@ class Entry:
 ENTRIES = [Entry(**entry) for held in DOCUMENTS for entry in held["entries"]]
 
 SIZES = {
-    **{unit: parse(f"1 {unit}", BYTES) for unit in ("B", "KiB", "MiB", "GiB", "GB")},
-    **{unit: parse(f"1 {unit}", TIME) for unit in ("us", "ms", "s")},
+    **{unit: parse(f"1 {unit}", BYTES) for unit in ("B", "KiB", "MiB", "GiB", "MB", "GB", "TB")},
+    **{unit: parse(f"1 {unit}", TIME) for unit in ("us", "ms", "s", "min", "day")},
     **{unit: parse(f"1 {unit}/s", FLOP_RATE) for unit in ("FLOP", "MFLOP", "GFLOP", "TFLOP")},
-    "GB/s": parse("1 GB/s", BYTE_RATE),
+    **{unit: parse(f"1 {unit}", BYTE_RATE) for unit in ("MB/s", "GB/s")},
     "TFLOP/s": parse("1 TFLOP/s", FLOP_RATE),
     "GiB*s": parse("1 GiB", BYTES),
     "percent": parse("1 %", SHARE),
     **dict.fromkeys(("request/s", "pair/s", "token/s", "call/s", "currency/1000 requests", "ratio", "x"), 1.0),
     **dict.fromkeys(("card", "token", "request", "prefix", "call", "step", "chunk"), 1.0),
-    **dict.fromkeys(("group", "index", "instance", "scheme"), 1.0),
+    **dict.fromkeys(("group", "index", "instance", "scheme", "layer", "page", "segment"), 1.0),
 }
 """One of each unit of the entries, in SI units."""
 
