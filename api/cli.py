@@ -20,7 +20,7 @@ from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
 LATER = (
-    *("experts", "trace", "simulate", "route", "transition"),
+    *("experts", "trace", "simulate", "transition"),
     *("calibrate", "batch", "export", "import", "serve", "remote"),
 )
 """Commands of the contract that are not built yet."""
@@ -134,6 +134,10 @@ def parser() -> Parser:
     verify.add_argument("file", metavar="FILE", type=Path)
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _changes(verify)
+
+    route = _command(subcommands, "route", commands.route, "where a request goes when its state may be elsewhere")
+    route.add_argument("file", metavar="FILE", type=Path)
+    _changes(route)
 
     catalog = _command(
         subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"

@@ -202,6 +202,18 @@ def _axes(texts: list[str]) -> "list[Axis]":
     return axes
 
 
+def route(options: argparse.Namespace) -> int:
+    """Where a request goes; 3 when no place keeps the targets."""
+    from api.route import answer, render
+    from models.load import question
+    from models.routing import Routing, check
+
+    asked = question(options.file, Routing, check, options.changes)
+    found = answer(asked)
+    _print(found) if options.json else print(render(found, asked))
+    return INFEASIBLE if found["targets"]["kept_by"] == [] else SOLVED
+
+
 def verify(options: argparse.Namespace) -> int:
     """A plan against an instance; 3 when it breaks a limit. Raises BadInput where they do not match."""
     from itertools import islice

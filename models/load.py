@@ -1,21 +1,23 @@
 """From a file to an instance: read, change, resolve, check. Every problem of a file is reported at once."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from models import blanks, files, later, references
+from models.base import Described
 from models.errors import BadInput, Problem, nearest, path_text, shown
 from models.instance import Instance
 from models.resolve import resolve
 from models.workload import READ_AS, Workload
 
 Keys = tuple[str | int, ...]
+Asked = TypeVar("Asked", bound=Described)
 
 
 def load(path: Path, changes: Iterable[str] = ()) -> Instance:
@@ -55,6 +57,30 @@ def build(document: files.Document, changes: Iterable[str] = (), base: Path | No
     if problems or instance is None:
         raise BadInput(_placed(problems, document, [change.partition("=")[0].strip() for change in changes]))
     return instance
+
+
+def question(
+    path: Path, top: type[Asked], check: Callable[[dict[str, Any]], Iterable[Problem]], changes: Iterable[str] = ()
+) -> Asked:
+    """A file that asks something else than an instance does, after changes. Raises BadInput with every problem.
+
+    ``check`` looks at plain data, of which nothing is known yet, for what the types of ``top`` cannot see.
+    """
+    document, changes = files.read(path), list(changes)
+    data = dict(document.data)
+    for change in changes:
+        data = changed(data, change)
+    problems, asked = list(check(data)), None
+    try:
+        asked = top.model_validate(data)
+    except ValidationError as error:
+        known = {problem.path for problem in problems}
+        found = _joined([_problem(detail, top) for detail in error.errors(include_url=False)])
+        problems.extend(problem for problem in found if problem.path not in known)
+    if problems or asked is None:
+        names = [change.partition("=")[0].strip() for change in changes]
+        raise BadInput(_placed(_without_echoes(problems)[: files.MAX_PROBLEMS], document, names))
+    return asked
 
 
 def _without_echoes(problems: list[Problem]) -> list[Problem]:
@@ -134,21 +160,21 @@ def _put(data: dict[str, Any], parts: list[str], value: object, path: str) -> di
     return {**data, key: _put(below, rest, value, path)}
 
 
-def _problem(detail: ErrorDetails) -> Problem:
+def _problem(detail: ErrorDetails, top: Any = Instance) -> Problem:
     keys: Keys = tuple(key for key in detail["loc"] if key not in _UNION_TAGS)
     path, kind, value = path_text(keys), detail["type"], detail.get("input")
     context = detail.get("ctx", {})
     if kind == "missing":
         return Problem(path, "missing")
     if kind == "extra_forbidden":
-        if later.key_is_later(keys[:-1], str(keys[-1])):
+        if top is Instance and later.key_is_later(keys[:-1], str(keys[-1])):
             return Problem(path, "not supported yet")
-        known = _fields(keys[:-1])
+        known = _fields(keys[:-1], top)
         guess = nearest(str(keys[-1]), known)
         return Problem(path, "unknown key" + (f"; {guess}" if guess else ""), None, ", ".join(known) or None)
     if kind == "model_type":
-        return Problem(path, "is not a mapping of keys", shown(value), ", ".join(_fields(keys)) or None)
-    if later.word_is_later(keys, value):
+        return Problem(path, "is not a mapping of keys", shown(value), ", ".join(_fields(keys, top)) or None)
+    if top is Instance and later.word_is_later(keys, value):
         return Problem(path, "not supported yet", shown(value), context.get("expected"))
     reason, right = _IN_WORDS.get(kind, (context.get("reason"), context.get("accepted")))
     accepted = right or context.get("expected")
@@ -174,9 +200,9 @@ _BOUNDS = {"greater_than_equal": ("ge", "or more"), "less_than_equal": ("le", "o
 _UNION_TAGS = frozenset({"literal['unlimited']", "constrained-int", "literal['max']", "int"})
 
 
-def _fields(keys: Keys) -> list[str]:
-    """Keys that the schema knows at a place, following its types."""
-    model: Any = Instance
+def _fields(keys: Keys, top: Any) -> list[str]:
+    """Keys that the schema knows at a place, following its types from ``top`` on."""
+    model = top
     for key in keys:
         model = _plain(model)
         if hasattr(model, "model_fields"):

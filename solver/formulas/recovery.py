@@ -1,4 +1,4 @@
-r"""After a failure: what is to be computed again. $L$ input tokens, $G$ outputs on record, state of $S$ tokens saved."""
+r"""After a failure: what is computed again. $L$ input tokens, $G$ outputs on record, state of $S$ tokens saved."""
 
 
 def replayed_tokens(input_tokens: float, outputs: float, saved: float) -> float:

@@ -17,6 +17,15 @@ def first_token_serial(queue: float, ready: float, work: float) -> float:
     return queue + ready + work
 
 
+def first_token_layerwise(queue: float, start: float, layers: float, read: float, compute: float) -> float:
+    r"""A layer computes once it is there: $\max(Q + n c,\ S + r + n c,\ S + n r + c)$. Units: s. Section 9.5.2.
+
+    Layers of $r$ to read and $c$ to compute; reading begins at $S$, while the request still waits.
+    """
+    whole = layers * compute
+    return max(queue + whole, start + read + whole, start + layers * read + compute)
+
+
 def overlap_saving(queue: float, ready: float) -> float:
     r"""What fetching during the wait saves: $\min(Q, R)$. Units: s. Source: section 9.5.4 (60 ms)."""
     return min(queue, ready)

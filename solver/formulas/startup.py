@@ -9,7 +9,7 @@ def capture_benefit(steps: float, saved: float, spent: float) -> float:
 
 
 def capture_payback(saved: float, spent: float) -> float:
-    r"""First executed batch after which it has paid: $\lfloor T_s/\delta \rfloor + 1$. Source: section 9.6.1 (50001)."""
+    r"""First batch after which it has paid: $\lfloor T_s/\delta \rfloor + 1$. Source: section 9.6.1 (50001)."""
     return float(math.floor(round(spent / saved, 9)) + 1) if saved > 0 else math.inf
 
 

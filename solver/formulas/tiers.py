@@ -73,5 +73,5 @@ def writable_share(allowed: float, production: float) -> float:
 
 
 def drive_life(rated: float, allowed: float, production: float) -> float:
-    r"""Life of a drive that takes all new state: $T_{rated}\,a/r$. Units: those of ``rated``. Section 9.5.2 (2 months)."""
+    r"""Life of a drive that takes it all: $T_{rated}\,a/r$. Units: those of ``rated``. Section 9.5.2 (2 months)."""
     return rated * allowed / production if production > 0 else math.inf

@@ -1,0 +1,117 @@
+"""Where a choice flips as one number moves: bandwidths, queues and probabilities."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from models.routing import Routing
+from solver.formulas import routing as formulas
+from solver.routing.choose import TAIL, Candidate, best, candidates, located
+
+SPAN = 1e3
+"""Bandwidths are moved from a thousandth to a thousand times what is stated."""
+POINTS = 240
+"""Values that are looked at; two flips nearer to each other than these are not seen."""
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Below ``value`` it is ``below`` that is chosen, above it ``above``."""
+
+    what: str
+    """`links.nic`, `places.a.queue`, `places.a.state.local`."""
+    who: str
+    """`all places` for the choice between them, else the place whose own way changes."""
+    value: float
+    unit: str
+    below: str
+    above: str
+    stated: float
+    """The value as it is now."""
+
+
+def flips(asked: Routing) -> list[Flip]:
+    """All flips: of links first, then of queues, then of probabilities."""
+    return [*_of_links(asked), *_of_queues(asked), *_of_probabilities(asked)]
+
+
+def changes(choice: Callable[[float], str], values: list[float]) -> Iterator[tuple[float, str, str]]:
+    """Where a choice changes between neighbouring values, to the last digits: value, choice below, choice above."""
+    told = [choice(value) for value in values]
+    for low, high, below, above in zip(values, values[1:], told, told[1:], strict=False):
+        if below == above:
+            continue
+        for _ in range(200):
+            middle = (low + high) / 2.0
+            if middle in (low, high):
+                break
+            low, high = (middle, high) if choice(middle) == below else (low, middle)
+        yield high, below, above
+
+
+def _of_links(asked: Routing) -> Iterator[Flip]:
+    for link, stated in asked.links.items():
+        values = [stated * SPAN ** (2.0 * i / POINTS - 1.0) for i in range(POINTS + 1)]
+
+        def at(value: float, link: str = link) -> dict[str, Candidate]:
+            return candidates(asked.model_copy(update={"links": {**asked.links, link: value}}))
+
+        what = f"links.{link}"
+        for value, below, above in changes(lambda value: _said(best(at(value), asked.choose)), values):
+            yield Flip(what, "all places", value, "B/s", below, above, stated)
+        for name, place in asked.places.items():
+            for index, location in enumerate(located(place)):
+                if link not in (asked.paths[location].over if location in asked.paths else ()):
+                    continue
+                own = changes(lambda value, n=name, i=index: at(value)[n].options[i].action, values)  # type: ignore[misc]
+                for value, below, above in own:
+                    yield Flip(what, name, value, "B/s", below, above, stated)
+
+
+def _of_queues(asked: Routing) -> Iterator[Flip]:
+    slowest = max(candidate.value(asked.choose) for candidate in candidates(asked).values())
+    for name, place in asked.places.items():
+        high = 2.0 * max(slowest, place.queue)
+        values = [high * i / POINTS for i in range(POINTS + 1)]
+
+        def choice(value: float, name: str = name) -> str:
+            moved = asked.places[name].model_copy(update={"queue": value})
+            return _said(
+                best(candidates(asked.model_copy(update={"places": {**asked.places, name: moved}})), asked.choose)
+            )
+
+        for value, below, above in changes(choice, values):
+            yield Flip(f"places.{name}.queue", "all places", value, "s", below, above, place.queue)
+
+
+def _of_probabilities(asked: Routing) -> Iterator[Flip]:
+    """How sure the quickest location of a place must be, the others keeping their proportions.
+
+    For the mean to tie with the best other place, and for the p99 to keep its target.
+    """
+    found = candidates(asked)
+    for name, candidate in found.items():
+        points = [option for option in candidate.options if option.probability > 0]
+        if len(points) < 2:
+            continue
+        first = min(points, key=lambda option: option.seconds)
+        rest = [option for option in points if option is not first]
+        weight = sum(option.probability for option in rest)
+        slow = sum(option.seconds * option.probability for option in rest) / weight
+        what = f"places.{name}.state.{first.location}"
+        others = [other for other in found.values() if other is not candidate]
+        if others:
+            rival = min(others, key=lambda other: other.law.mean)
+            tie = formulas.hit_probability_for_mean(rival.law.mean, first.seconds, slow)
+            if 0.0 < tie <= 1.0:
+                yield Flip(what, "all places", tie, "", _said(rival), _said(candidate), first.probability)
+        if asked.targets.p99 is not None:
+            late = sum(option.probability for option in rest if option.seconds > asked.targets.p99) / weight
+            needed = formulas.hit_probability_for_quantile(asked.targets.p99, first.seconds, math.inf, TAIL)
+            if late > 0 and needed <= 1.0:
+                needed = max(0.0, 1.0 - (1.0 - TAIL) / late)
+                yield Flip(what, name, needed, "", "p99 misses its target", "p99 keeps it", first.probability)
+
+
+def _said(candidate: Candidate) -> str:
+    return f"{candidate.name}, {candidate.does}"
