@@ -16,7 +16,7 @@ LOCAL, NOWHERE = "local", "nowhere"
 Measure = Literal["request", "p99", "all-tasks"]
 
 
-class Request(Described):
+class RouteRequest(Described):
     """The request to be routed."""
 
     state: PositiveBytes
@@ -31,7 +31,7 @@ class Request(Described):
     """Layers of the model, where a place fetches layer by layer."""
 
 
-class Path(Described):
+class RoutePath(Described):
     """A way by which state comes to a place: over links, each crossed whole before the next, and steps."""
 
     over: list[str] = Field(default_factory=list)
@@ -40,7 +40,7 @@ class Path(Described):
     """What takes time whatever the bytes: a lookup, a state restored."""
 
 
-class Place(Described):
+class RoutePlace(Described):
     """An instance that could take the request."""
 
     queue: Seconds = 0.0
@@ -61,7 +61,7 @@ class Place(Described):
     """When all other tasks end if the request comes here, where that was measured; else it is computed."""
 
 
-class Targets(Described):
+class RouteTargets(Described):
     """What the first token shall keep; left out: none."""
 
     mean: Seconds | None = None
@@ -75,12 +75,12 @@ class Routing(Described):
     """Version of the format: 1."""
     name: str
     about: str = ""
-    request: Request
+    request: RouteRequest
     links: dict[str, PositiveBytesPerSecond] = Field(default_factory=dict)
     """Bandwidths by name."""
-    paths: dict[str, Path] = Field(default_factory=dict)
-    places: Annotated[dict[str, Place], Field(min_length=1)]
-    targets: Targets = Field(default_factory=Targets)
+    paths: dict[str, RoutePath] = Field(default_factory=dict)
+    places: Annotated[dict[str, RoutePlace], Field(min_length=1)]
+    targets: RouteTargets = Field(default_factory=RouteTargets)
     choose: Measure = "request"
     """What the choice is to make small: the request's mean, its p99, or the end of all tasks."""
 

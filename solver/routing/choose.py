@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from models.routing import LOCAL, NOWHERE, Place, Routing
+from models.routing import LOCAL, NOWHERE, RoutePlace, Routing
 from solver.formulas import routing as formulas
 from solver.formulas import tiers
 from solver.routing.law import Law, in_turn
@@ -67,7 +67,7 @@ def candidates(asked: Routing) -> dict[str, Candidate]:
     return found
 
 
-def located(place: Place) -> dict[str, float]:
+def located(place: RoutePlace) -> dict[str, float]:
     """Where the state is, with probabilities that add up to 1."""
     if place.chances == "each":
         return place.state
@@ -95,7 +95,7 @@ def _over(asked: Routing, location: str, hops: int) -> float:
     return tiers.path_seconds(asked.request.state, [asked.links[link] for link in path.over[:hops]], fixed)
 
 
-def _layerwise(asked: Routing, place: Place, location: str, hit: float) -> float | None:
+def _layerwise(asked: Routing, place: RoutePlace, location: str, hit: float) -> float | None:
     """The last link of the path is read layer by layer, those before it whole; None where there is none to read."""
     layers, hops = asked.request.layers, len(asked.paths[location].over) if location in asked.paths else 0
     if layers is None or not hops:
@@ -105,7 +105,7 @@ def _layerwise(asked: Routing, place: Place, location: str, hit: float) -> float
     return formulas.first_token_layerwise(place.queue, start, layers, read, hit / layers)
 
 
-def _option(asked: Routing, place: Place, location: str, probability: float) -> Option:
+def _option(asked: Routing, place: RoutePlace, location: str, probability: float) -> Option:
     hit = asked.request.hit if place.hit is None else place.hit
     whole = asked.request.recompute if place.recompute is None else place.recompute
     recompute = formulas.first_token_overlapped(place.queue, 0.0, whole)
