@@ -20,7 +20,7 @@ from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
 LATER = (
-    *("experts", "trace", "simulate", "transition"),
+    *("experts", "trace", "simulate"),
     *("calibrate", "batch", "export", "import", "serve", "remote"),
 )
 """Commands of the contract that are not built yet."""
@@ -138,6 +138,13 @@ def parser() -> Parser:
     route = _command(subcommands, "route", commands.route, "where a request goes when its state may be elsewhere")
     route.add_argument("file", metavar="FILE", type=Path)
     _changes(route)
+
+    text = "from one deployment to the next: order of steps, bytes, time, and what waits meanwhile"
+    transition = _command(subcommands, "transition", commands.transition, text)
+    transition.add_argument("file", metavar="FILE", type=Path)
+    transition.add_argument("--from", metavar="A.json", dest="before", type=Path, help="the plan that runs today")
+    transition.add_argument("--to", metavar="B.json", dest="after", type=Path, help="the plan that shall run")
+    _changes(transition)
 
     catalog = _command(
         subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"
