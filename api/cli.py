@@ -152,8 +152,8 @@ def parser() -> Parser:
     catalog.add_argument("kind", metavar="KIND", nargs="?")
     catalog.add_argument("name", metavar="NAME", nargs="?")
 
-    schema = _command(subcommands, "schema", commands.schema, "JSON Schema of instance files (or of plans)")
-    schema.add_argument("what", nargs="?", choices=("instance", "plan"), default="instance")
+    schema = _command(subcommands, "schema", commands.schema, "JSON Schema of instance files (or of other files)")
+    schema.add_argument("what", nargs="?", choices=("instance", "plan", "routing", "transition"), default="instance")
 
     glossary = _command(subcommands, "glossary", commands.glossary, "the words of plans and reports")
     glossary.add_argument("word", metavar="WORD", nargs="?")

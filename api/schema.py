@@ -1,4 +1,4 @@
-"""The JSON Schema of instance files, catalog shorthands included, and of plans."""
+"""The JSON Schema of instance files, catalog shorthands included, of plans, and of routing and transition files."""
 
 import ast
 import inspect
@@ -10,15 +10,18 @@ from models import catalog
 from models.base import Described
 from models.instance import Instance
 from models.plan import Plan
+from models.routing import Routing
+from models.transition import Transition
 from models.workload import READ_AS
 
 _SHORT = {"Accelerator": "accelerators", "Link": "links", "Llm": "models"}
 
 
 def document(what: str) -> dict[str, Any]:
-    """The schema of an `instance` or a `plan`, with what each key means."""
-    if what == "plan":
-        return _explained(Plan.model_json_schema(by_alias=True), Plan)
+    """The schema of an `instance`, a `plan`, or a question, with what each key means."""
+    other: dict[str, type[Described]] = {"plan": Plan, "routing": Routing, "transition": Transition}
+    if what in other:
+        return _explained(other[what].model_json_schema(by_alias=True), other[what])
     schema = _explained(Instance.model_json_schema(by_alias=True), Instance)
     for name, kind in _SHORT.items():
         described = schema["$defs"][name]

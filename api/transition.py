@@ -117,7 +117,7 @@ def render(told: dict[str, Any]) -> str:
     lines.extend([*_summary(told), "", *_step_lines(told), ""])
     lines.extend([*_pool_lines(told), *_rate_lines(told), *_wait_lines(told)])
     lines.extend([*_rollout_lines(told), *_failure_lines(told)])
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip()
 
 
 def _second(value: float | None, digits: int = 1) -> str:
@@ -146,10 +146,10 @@ def _summary(told: dict[str, Any]) -> list[str]:
 
 
 def _step_lines(told: dict[str, Any]) -> list[str]:
-    table = [["STEP", "begins", "takes", "ends", "waits for", "WHY SO LONG"]]
+    table = [["STEP", "begins", "takes", "ends", "waits for", "", "WHY SO LONG"]]
     for step in told["steps"]:
         inside = step["within"] is not None
-        path = "  <- longest path" if step["critical"] else f"  (within {step['within']}, not added)" if inside else ""
+        path = "longest path" if step["critical"] else "not added" if inside else ""
         pause = f", the last {words.seconds(step['pause_s'])} as a pause" if step["pause_s"] else ""
         table.append(
             [
@@ -157,8 +157,9 @@ def _step_lines(told: dict[str, Any]) -> list[str]:
                 _short(step["start_s"]),
                 _short(step["seconds"]),
                 _short(step["end_s"]),
-                step["waits_for"] or "-",
-                step["reason"] + pause + path,
+                f"in {step['within']}" if inside else step["waits_for"] or "-",
+                path,
+                step["reason"] + pause,
             ]
         )
     return words.table(table, frozenset({1, 2, 3}))

@@ -201,6 +201,9 @@ def test_schema_describes_files_and_plans(run: Run) -> None:
     assert {"users", "histogram", "pin"} <= set(schema["$defs"]["Workload"]["properties"])
     assert {"required": ["per_day"]} in schema["$defs"]["Workload"]["anyOf"]
     assert "throughput" in json.loads(run("schema", "plan")[1])["properties"]
+    routing, transition = (json.loads(run("schema", what)[1]) for what in ("routing", "transition"))
+    assert routing["$defs"]["RoutePlace"]["properties"]["queue"]["description"].startswith("Until its GPUs are free")
+    assert {"from", "to"} <= set(transition["$defs"]["Resharding"]["properties"])
 
 
 @pytest.mark.parametrize("name", LATER)
