@@ -202,7 +202,7 @@ def test_schema_describes_files_and_plans(run: Run) -> None:
     assert {"required": ["per_day"]} in schema["$defs"]["Workload"]["anyOf"]
     assert "throughput" in json.loads(run("schema", "plan")[1])["properties"]
     routing, transition = (json.loads(run("schema", what)[1]) for what in ("routing", "transition"))
-    assert routing["$defs"]["RoutePlace"]["properties"]["queue"]["description"].startswith("Until its GPUs are free")
+    assert routing["$defs"]["RoutePlace"]["properties"]["behind"]["description"].startswith("Work of tasks")
     assert {"from", "to"} <= set(transition["$defs"]["Resharding"]["properties"])
 
 
