@@ -56,11 +56,14 @@ class Candidate:
         return self.law.mean if measure == "request" else self.law.quantile(TAIL)
 
 
-def candidates(asked: Routing) -> dict[str, Candidate]:
-    """Every place of the question."""
-    found = {}
+def candidates(asked: Routing, known: Mapping[str, Candidate] | None = None) -> dict[str, Candidate]:
+    """Every place of the question; those that are ``known`` already are taken as they are."""
+    found: dict[str, Candidate] = {}
     for name, place in asked.places.items():
-        options = tuple(_option(asked, place, *at) for at in located(place).items())
+        if known and name in known:
+            found[name] = known[name]
+            continue
+        options = tuple(option_of(asked, place, *at) for at in located(place).items())
         law = Law.of((option.seconds, option.probability) for option in options)
         serial = Law.of((_quickest(option.serial, option.recompute), option.probability) for option in options)
         found[name] = Candidate(name, options, law, serial, Outcome(law.mean, _others(asked, name, law.mean)))
@@ -105,7 +108,8 @@ def _layerwise(asked: Routing, place: RoutePlace, location: str, hit: float) -> 
     return formulas.first_token_layerwise(place.queue, start, layers, read, hit / layers)
 
 
-def _option(asked: Routing, place: RoutePlace, location: str, probability: float) -> Option:
+def option_of(asked: Routing, place: RoutePlace, location: str, probability: float) -> Option:
+    """What a place does with state in one location."""
     hit = asked.request.hit if place.hit is None else place.hit
     whole = asked.request.recompute if place.recompute is None else place.recompute
     recompute = formulas.first_token_overlapped(place.queue, 0.0, whole)

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from models.routing import Routing
 from solver.formulas import routing as formulas
-from solver.routing.choose import TAIL, Candidate, best, candidates, located
+from solver.routing.choose import TAIL, Candidate, best, candidates, located, option_of
 
 SPAN = 1e3
 """Bandwidths are moved from a thousandth to a thousand times what is stated."""
@@ -52,20 +53,17 @@ def changes(choice: Callable[[float], str], values: list[float]) -> Iterator[tup
 def _of_links(asked: Routing) -> Iterator[Flip]:
     for link, stated in asked.links.items():
         values = [stated * SPAN ** (2.0 * i / POINTS - 1.0) for i in range(POINTS + 1)]
-
-        def at(value: float, link: str = link) -> dict[str, Candidate]:
-            return candidates(asked.model_copy(update={"links": {**asked.links, link: value}}))
-
-        what = f"links.{link}"
-        for value, below, above in changes(lambda value: _said(best(at(value), asked.choose)), values):
-            yield Flip(what, "all places", value, "B/s", below, above, stated)
-        for name, place in asked.places.items():
-            for index, location in enumerate(located(place)):
-                if link not in (asked.paths[location].over if location in asked.paths else ()):
-                    continue
-                own = changes(lambda value, n=name, i=index: at(value)[n].options[i].action, values)  # type: ignore[misc]
-                for value, below, above in own:
-                    yield Flip(what, name, value, "B/s", below, above, stated)
+        using = {
+            name: [at for at in located(place) if at in asked.paths and link in asked.paths[at].over]
+            for name, place in asked.places.items()
+        }
+        known = _untouched(asked, {name for name, locations in using.items() if locations})
+        for value, below, above in changes(partial(_chosen_with_link, asked, known, link), values):
+            yield Flip(f"links.{link}", "all places", value, "B/s", below, above, stated)
+        for name, locations in using.items():
+            for location in locations:
+                for value, below, above in changes(partial(_own_with_link, asked, link, name, location), values):
+                    yield Flip(f"links.{link}", name, value, "B/s", below, above, stated)
 
 
 def _of_queues(asked: Routing) -> Iterator[Flip]:
@@ -73,15 +71,33 @@ def _of_queues(asked: Routing) -> Iterator[Flip]:
     for name, place in asked.places.items():
         high = 2.0 * max(slowest, place.queue)
         values = [high * i / POINTS for i in range(POINTS + 1)]
-
-        def choice(value: float, name: str = name) -> str:
-            moved = asked.places[name].model_copy(update={"queue": value})
-            return _said(
-                best(candidates(asked.model_copy(update={"places": {**asked.places, name: moved}})), asked.choose)
-            )
-
-        for value, below, above in changes(choice, values):
+        for value, below, above in changes(partial(_chosen_with_queue, asked, _untouched(asked, {name}), name), values):
             yield Flip(f"places.{name}.queue", "all places", value, "s", below, above, place.queue)
+
+
+def _untouched(asked: Routing, touched: set[str]) -> dict[str, Candidate]:
+    """Places that stay as they are; none where the end of all tasks counts, which depends on every place."""
+    if asked.choose == "all-tasks":
+        return {}
+    return {name: candidate for name, candidate in candidates(asked).items() if name not in touched}
+
+
+def _with_link(asked: Routing, link: str, value: float) -> Routing:
+    return asked.model_copy(update={"links": {**asked.links, link: value}})
+
+
+def _chosen_with_link(asked: Routing, known: dict[str, Candidate], link: str, value: float) -> str:
+    return _said(best(candidates(_with_link(asked, link, value), known), asked.choose))
+
+
+def _own_with_link(asked: Routing, link: str, name: str, location: str, value: float) -> str:
+    return option_of(_with_link(asked, link, value), asked.places[name], location, 1.0).action
+
+
+def _chosen_with_queue(asked: Routing, known: dict[str, Candidate], name: str, value: float) -> str:
+    moved = asked.places[name].model_copy(update={"queue": value})
+    there = asked.model_copy(update={"places": {**asked.places, name: moved}})
+    return _said(best(candidates(there, known), asked.choose))
 
 
 def _of_probabilities(asked: Routing) -> Iterator[Flip]:
@@ -95,6 +111,8 @@ def _of_probabilities(asked: Routing) -> Iterator[Flip]:
         if len(points) < 2:
             continue
         first = min(points, key=lambda option: option.seconds)
+        if asked.places[name].chances == "in-turn" and first is not candidate.options[0]:
+            continue  # what stands in the file for it is not how often the state is there
         rest = [option for option in points if option is not first]
         weight = sum(option.probability for option in rest)
         slow = sum(option.seconds * option.probability for option in rest) / weight

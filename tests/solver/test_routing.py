@@ -162,6 +162,15 @@ def test_a_sure_enough_hit_ties_with_the_other_place() -> None:
     assert found["a"].law.mean == pytest.approx(found["b"].law.mean)
 
 
+def test_asked_in_turn_only_the_first_location_has_a_probability_of_its_own() -> None:
+    state = {"remote": 0.5, "host": 0.5}
+    question = asked(
+        places={"a": {"state": state, "chances": "in-turn"}, "b": {"queue": "10 s"}}, targets={"p99": "150 ms"}
+    )
+    assert [option.probability for option in candidates(question)["a"].options] == [0.5, 0.25, 0.25]
+    assert not [flip for flip in flips(question) if "state" in flip.what]  # host is quicker than remote
+
+
 # --- quota and pages ----------------------------------------------------------------------------------
 
 

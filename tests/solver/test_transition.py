@@ -245,6 +245,47 @@ def test_new_units_load_their_weights_beside_what_serves() -> None:
     assert timeline(Transition.model_validate(per_card), found).ready == pytest.approx(1.638147072 + 2.0)
 
 
+def test_units_that_stay_serve_alone() -> None:
+    """Two of four prefill units go, all decode units stay; one whole-request unit more."""
+    before = plan()
+    prefill, decode = before.pools
+    fewer = before.model_copy(update={"pools": [prefill.model_copy(update={"units": 2}), decode]})
+    found = between(before, fewer)
+    assert found.during == pytest.approx(min(prefill.capacity / 2, decode.capacity))
+    assert [(one.kept, one.new) for one in found.changes] == [(2, 0), (4, 0)]
+    assert between(fewer, before).during == pytest.approx(fewer.throughput or 0.0)  # the new ones fit beside
+
+
+def test_new_units_may_need_the_gpus_of_old_ones() -> None:
+    before = plan()
+    prefill, decode = before.pools
+    cut = prefill.parallelism.model_copy(update={"tp": 2})
+    wider = prefill.model_copy(update={"units": 2, "cards_per_unit": 2, "parallelism": cut})
+    found = between(before, before.model_copy(update={"pools": [wider, decode]}))
+    assert found.crowded == ("a100",)
+    assert [(one.cut, one.before, one.after, one.new) for one in found.changes if one.stage == "prefill"] == [
+        ("TP1", 4, 0, 0),
+        ("TP2", 0, 2, 2),
+    ]
+    assert found.during == 0.0  # decoding alone serves nothing
+    asked = {"schema": 1, "name": "cut", "steps": {"all": {"takes": "4 s"}}}
+    told = timeline(Transition.model_validate(asked), found)
+    assert (told.during.value, told.stops) == (0.0, 0.0)
+    assert told.waiting is not None
+    assert told.waiting.at(4.0) == pytest.approx(3.5 * 4.0)
+
+
+def test_weights_that_a_plan_does_not_say_cannot_be_loaded() -> None:
+    before = plan()
+    prefill, decode = before.pools
+    measured = [prefill.model_copy(update={"memory": None}), decode]
+    fewer = before.model_copy(update={"pools": [prefill.model_copy(update={"units": 1}), decode]})
+    steps = {"weights": {"loads": "new-units", "link": "nic"}}
+    asked = {"schema": 1, "name": "unknown", "links": {"nic": {"bandwidth": "10 GB/s"}}, "steps": steps}
+    with pytest.raises(BadInput, match="does not say"):
+        timeline(Transition.model_validate(asked), between(fewer, before.model_copy(update={"pools": measured})))
+
+
 def test_a_file_without_a_plan_is_refused() -> None:
     nothing = plan("workloads.reasoning.rate=900/s")
     with pytest.raises(BadInput, match="no plan in it"):
