@@ -26,6 +26,7 @@ from models.units import TIME, QuantityError, parse
 
 WORK = ("takes", "bytes", "reshard", "loads")
 """Keys of which a step has one: what there is to do."""
+MOST_BURSTS = 10_000
 Positive = Annotated[float, Field(gt=0, le=1e6)]
 Tokens = Annotated[int, Field(ge=0, le=10**9)]
 
@@ -185,6 +186,10 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     arrivals = mapping(data.get("arrivals"))
     if "rate" in arrivals and arrivals.get("points"):
         yield problem(("arrivals", "points"), "stands beside a constant rate", None, "one of both")
+    bursts = arrivals.get("bursts")
+    times = [one.get("times", 1) for one in bursts if isinstance(one, dict)] if isinstance(bursts, list) else []
+    if sum(one for one in times if is_whole(one)) > MOST_BURSTS:
+        yield problem(("arrivals", "bursts"), "too many bursts", None, f"at most {MOST_BURSTS:,} in all")
     points = arrivals.get("points")
     yield from _order(
         [point.get("at") for point in points if isinstance(point, dict)] if isinstance(points, list) else []

@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 NOTHING = 1e-9
 """Work that is left by rounding."""
@@ -19,16 +20,20 @@ class Steps:
 
     points: tuple[tuple[float, float], ...]
 
+    @cached_property
+    def _starts(self) -> list[float]:
+        return [start for start, _ in self.points]
+
     def at(self, time: float) -> float:
         """The rate just after ``time``."""
-        index = bisect.bisect_right([start for start, _ in self.points], time)
+        index = bisect.bisect_right(self._starts, time)
         return self.points[index - 1][1] if index else 0.0
 
     def seconds_for(self, work: float, start: float) -> float:
         """Time that ``work`` takes from ``start`` on; infinite where the rate ends at 0 before it is done."""
         if work <= 0:
             return 0.0
-        ends = [time for time, _ in self.points if time > start]
+        ends = self._starts[bisect.bisect_right(self._starts, start) :]
         at = start
         for end in [*ends, math.inf]:
             rate = self.at(at)
@@ -58,26 +63,35 @@ class Curve:
 
     corners: tuple[tuple[float, float], ...]
     slope: float
-    windows: tuple[Window, ...]
+    service: Steps
+
+    @cached_property
+    def _times(self) -> list[float]:
+        return [time for time, _ in self.corners]
 
     def at(self, time: float) -> float:
         """Work that waits at ``time``, a burst at that time included."""
-        before = [corner for corner in self.corners if corner[0] <= time]
-        after = [corner for corner in self.corners if corner[0] > time]
-        if not before:
-            return 0.0
-        (t0, y0) = before[-1]
+        after = bisect.bisect_right(self._times, time)
         if not after:
+            return 0.0
+        (t0, y0) = self.corners[after - 1]
+        if after == len(self.corners):
             return max(0.0, y0 + self.slope * (time - t0))
-        (t1, y1) = after[0]
+        (t1, y1) = self.corners[after]
         return y0 + (y1 - y0) * (time - t0) / (t1 - t0)
 
     def gone(self, since: float) -> float:
-        """First time from ``since`` on at which nothing waits."""
-        for window in self.windows:
-            if window.start <= since < window.end:
-                return window.end
-        return since
+        """First time from ``since`` on at which nothing waits, and nothing begins to; infinite if never."""
+        after = bisect.bisect_right(self._times, since)
+        following = self.corners[after][1] if after < len(self.corners) else self.slope
+        if self.at(since) <= NOTHING and following <= 0:
+            return since
+        return next((time for time, work in self.corners[after:] if work == 0.0), math.inf)
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """The stretches in which work waits."""
+        return tuple(_windows(self.corners, self.slope, self.service))
 
     @property
     def deciding(self) -> Window | None:
@@ -108,7 +122,7 @@ def curve(arrivals: Steps, bursts: Sequence[tuple[float, float]], service: Steps
             corners.append((following, waiting))
     last = arrivals.at(times[-1]) - service.at(times[-1])
     slope = 0.0 if corners[-1][1] == 0.0 and last <= 0 else last
-    return Curve(tuple(corners), slope, tuple(_windows(corners, slope, service)))
+    return Curve(tuple(corners), slope, service)
 
 
 def required_rate(

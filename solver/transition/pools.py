@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from models.errors import BadInput, Problem
+from models.plain import is_whole, mapping
 from models.plan import Plan, Pool
 
 Kind = tuple[str, str, int, int, int]
@@ -122,22 +123,23 @@ def _weights(plan: Plan, change: Change) -> float | None:
 def _alone(plan: Plan, changes: list[Change]) -> float:
     """Requests/s of the units that stay: those of whole requests, and the lesser of prefill and decode."""
     kept = {(change.group, change.stage, change.cards_per_unit, change.cut): change.kept for change in changes}
-    rates: Counter[str] = Counter()
+    rates: dict[str, float] = {}
     for pool in _own(plan):
         cut = f"TP{pool.parallelism.tp}" + (f" x PP{pool.parallelism.pp}" if pool.parallelism.pp > 1 else "")
         stays = min(kept.get((pool.group, pool.stage, pool.cards_per_unit, cut), 0), pool.units)
-        rates[pool.stage] += pool.capacity * stays / pool.units  # type: ignore[assignment]
-    return float(rates["both"] + min(rates["prefill"], rates["decode"]))
+        rates[pool.stage] = rates.get(pool.stage, 0.0) + (pool.capacity * stays / pool.units if stays else 0.0)
+    return rates.get("both", 0.0) + min(rates.get("prefill", 0.0), rates.get("decode", 0.0))
 
 
 def _crowded(plan: Plan, changes: list[Change]) -> Iterable[str]:
-    groups = plan.instance_document["hardware"]["groups"]
+    groups = mapping(mapping(plan.instance_document.get("hardware")).get("groups"))
     for group in dict.fromkeys(change.group for change in changes):
-        described = groups.get(group, {})
-        if not isinstance(described.get("servers"), int):
+        described = mapping(groups.get(group))
+        servers, each = described.get("servers"), described.get("per_server")
+        if not is_whole(servers) or not is_whole(each):
             continue  # rented as needed
         here = [change for change in changes if change.group == group]
         used = sum(change.before * change.cards_per_unit for change in here)
         wanted = sum(change.new * change.cards_per_unit for change in here)
-        if used + wanted > described["servers"] * described["per_server"]:
+        if used + wanted > servers * each:
             yield group

@@ -286,6 +286,14 @@ def test_weights_that_a_plan_does_not_say_cannot_be_loaded() -> None:
         timeline(Transition.model_validate(asked), between(fewer, before.model_copy(update={"pools": measured})))
 
 
+def test_a_plan_whose_instance_says_nothing_is_taken_as_it_is() -> None:
+    before = plan()
+    bare = before.model_copy(update={"instance_document": {"hardware": {"groups": {"a100": 3}}}})
+    idle = bare.model_copy(update={"pools": [pool.model_copy(update={"units": 0}) for pool in bare.pools]})
+    assert between(bare, before).crowded == ()
+    assert between(idle, before).during == 0.0
+
+
 def test_a_file_without_a_plan_is_refused() -> None:
     nothing = plan("workloads.reasoning.rate=900/s")
     with pytest.raises(BadInput, match="no plan in it"):
