@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from api import commands
+from api import commands, questions
 from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
@@ -135,12 +135,12 @@ def parser() -> Parser:
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _changes(verify)
 
-    route = _command(subcommands, "route", commands.route, "where a request goes when its state may be elsewhere")
+    route = _command(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
     route.add_argument("file", metavar="FILE", type=Path)
     _changes(route)
 
     text = "from one deployment to the next: order of steps, bytes, time, and what waits meanwhile"
-    transition = _command(subcommands, "transition", commands.transition, text)
+    transition = _command(subcommands, "transition", questions.transition, text)
     transition.add_argument("file", metavar="FILE", type=Path)
     transition.add_argument("--from", metavar="A.json", dest="before", type=Path, help="the plan that runs today")
     transition.add_argument("--to", metavar="B.json", dest="after", type=Path, help="the plan that shall run")

@@ -202,43 +202,6 @@ def _axes(texts: list[str]) -> "list[Axis]":
     return axes
 
 
-def route(options: argparse.Namespace) -> int:
-    """Where a request goes; 3 when no place keeps the targets."""
-    from api.route import answer, render
-    from models.load import question
-    from models.routing import Routing, check
-
-    asked = question(options.file, Routing, check, options.changes)
-    found = answer(asked)
-    _print(found) if options.json else print(render(found, asked))
-    return INFEASIBLE if found["targets"]["kept_by"] == [] else SOLVED
-
-
-def transition(options: argparse.Namespace) -> int:
-    """From one deployment to the next; 3 when it never ends, or misses its deadline."""
-    from itertools import chain
-
-    from api.planfile import read
-    from api.transition import answer, render
-    from models.load import question
-    from models.transition import Transition, check
-    from solver.transition.graph import problems
-    from solver.transition.pools import difference
-    from solver.transition.timeline import timeline
-
-    def looked(data: dict[str, Any]) -> Any:
-        return chain(check(data), problems(data))
-
-    asked = question(options.file, Transition, looked, options.changes)
-    plans = [(name, path) for name, path in (("--from", options.before), ("--to", options.after)) if path is not None]
-    if len(plans) == 1:
-        raise BadInput([Problem(plans[0][0], "stands alone", str(plans[0][1]), "--from and --to, or neither")])
-    found = timeline(asked, difference(*(read(path) for _, path in plans)) if plans else None)
-    told = answer(asked, found)
-    _print(told) if options.json else print(render(told))
-    return SOLVED if found.possible else INFEASIBLE
-
-
 def verify(options: argparse.Namespace) -> int:
     """A plan against an instance; 3 when it breaks a limit. Raises BadInput where they do not match."""
     from itertools import islice
