@@ -2,8 +2,9 @@
 
 from models.instance import Instance
 from models.plan import Cost
-from solver.assemble import Chosen, purchases
+from solver.chosen import Chosen
 from solver.formulas import cost as money
+from solver.usage import purchases
 
 
 def cost(chosen: Chosen) -> Cost:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from models.hardware import Store
 from models.instance import Instance
 from models.plan import Row, Status
-from solver import assemble, bill, physics, settle
-from solver.assemble import Chosen
+from solver import bill, physics, settle, usage
 from solver.backend import Limits
+from solver.chosen import FULL, Chosen
 from solver.data import Data, gather
 from solver.formulas import cost as money
 from solver.milp import master
@@ -94,9 +94,9 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
     instance, most = chosen.instance, chosen.settled.throughput
     found = settle.drained(chosen.data, chosen.counts, chosen.settled) if most > 0 else None
     drained = found[0] if found else None
-    busiest = max(assemble.charges(chosen).values(), default=0.0)
+    busiest = max(usage.charges(chosen).values(), default=0.0)
     compute = most  # a limit that does not bind takes nothing away
-    if busiest >= assemble.FULL or most <= 0:
+    if busiest >= FULL or most <= 0:
         compute = settle.most(chosen.data, chosen.counts, links=False)
     reason = breaks(chosen, drained)
     return Row(

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from models.hardware import Step
 from models.plan import Marginal
-from solver import assemble, settle
-from solver.assemble import Chosen
+from solver import settle
 from solver.backend import Limits, gap
+from solver.chosen import Chosen, scheme_of
 from solver.data import Data
 from solver.milp import master
 from solver.optimise import Ranked, rank
@@ -55,7 +55,7 @@ def _more_served(
     base = _most(apart, {}, limits) if may_idle else most_now
     if base is None:
         return []
-    schemes = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
+    schemes = {scheme_of(chosen, index) for index, _ in chosen.used}
     same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
     rows, beyond = [], ""
     if base > most_now * (1.0 + 1e-6) and steps:  # the objective leaves cards idle

@@ -3,7 +3,7 @@
 from models.plan import Seconds, WorkloadResult
 from models.workload import Workload
 from solver import latency, measured
-from solver.assemble import FULL, Chosen
+from solver.chosen import FULL, Chosen
 from solver.formulas import cost as money
 from solver.latency import Latency
 from solver.physics import shape_of
