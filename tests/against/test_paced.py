@@ -57,7 +57,7 @@ def paced_instance(seed: int) -> Instance:
             loads[f"w{index}"]["targets"]["ttft"] = f"{draw.choice((0.3, 0.8, 2.0))} s"
         if index and draw.random() < 0.3:
             del loads[f"w{index}"]["targets"]
-        if index and draw.random() < 0.3:
+        if draw.random() < 0.3:
             loads[f"w{index}"]["batch"] = draw.choice((4, 16))
     data = {
         "schema": 1,
@@ -142,6 +142,8 @@ def test_the_two_searches_are_near_each_other() -> None:
     both = [(plan, below, above) for _, plan, below, above in map(tried, SEEDS) if below is not None]
     assert len(both) >= 25
     assert sum(any(pool.step_s for pool in plan.pools) for plan, _, _ in both) >= 20
-    close = sum(above is not None and 0.7 <= above.value / below.value <= 1.4 for _, below, above in both if below is not None)
+    close = sum(
+        above is not None and 0.7 <= above.value / below.value <= 1.4 for _, below, above in both if below is not None
+    )
     assert close >= 0.6 * len(both)
     assert any(len(made.workloads) > 1 and plan.status == "optimal" for made, plan, _, _ in map(tried, SEEDS))
