@@ -13,6 +13,7 @@ from solver.milp import master
 from solver.optimise import rank
 from solver.rounding import down, up
 from solver.rounding import text as digits
+from solver.routes import find
 from solver.topology import Topology
 
 
@@ -23,19 +24,20 @@ def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     """
     apart = allowed.apart()
     may_idle = leaves_cards_idle(allowed)
+    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
     most_now = chosen.settled.throughput
-    base = _most(apart, {}, limits) if may_idle else most_now
+    base = None if endless else _most(apart, {}, limits) if may_idle or _serves_less(allowed) else most_now
     schemes = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
     same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
     rows = []
     groups = [n for n, g in allowed.instance.hardware.groups.items() if g.servers != "unlimited"]
-    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
     steps = [({name: 1}, f"+1 {name}") for name in groups]
     if len(groups) > 1:
         steps.append((dict.fromkeys(groups, 1), "+1 of each group"))
     beyond = ""
-    if base is not None and base > most_now * (1.0 + 1e-6) and not endless:  # the objective leaves cards idle
-        text = f"with every GPU in use: {base:.2f} requests/s (+{base - most_now:.2f})"
+    if base is not None and base > most_now * (1.0 + 1e-6):  # the objective leaves cards idle, or asks for other units
+        word = "with every GPU in use" if may_idle else "with units for the most requests/s alone"
+        text = f"{word}: {base:.2f} requests/s (+{base - most_now:.2f})"
         rows.append(Marginal(name="cards", step=0.0, unit="cards", gain=base - most_now, text=text))
         beyond = " beyond that"
     for extra, text in steps if not endless else []:
@@ -82,6 +84,8 @@ def _savings(apart: Sequence[Data], steps: list[tuple[dict[str, int], str]], lim
         less = _cheapest(apart, extra, limits)
         if now is None or less is None:
             continue
+        if instance.billing.pay == "reserved":  # then it is paid for, used or not
+            less += sum(3600.0 * (instance.hardware.groups[name].price or 0.0) for name in extra)
         unit = f"{instance.billing.currency}/h"
         saved = now - less if now - less > 1e-6 * now else 0.0
         said = f"{less:,.2f} instead of {now:,.2f} {unit}" if saved else "no cheaper"
@@ -113,6 +117,13 @@ def _most(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float
             return None
         values.extend([ranked.value] if ranked.value is not None else [])
     return max(values, default=None)
+
+
+def _serves_less(data: Data) -> bool:
+    """Whether a plan with every card in use may still serve less than its cards could, for the sake of a promise."""
+    instance = data.instance
+    several = instance.service.drain is not None and len({c.startup for c in data.candidates}) > 1
+    return instance.objective == "headroom" or instance.limits.spare is not None or several
 
 
 def leaves_cards_idle(data: Data) -> bool:
@@ -156,8 +167,9 @@ def _margins(chosen: Chosen, limits: Limits) -> list[Marginal]:
             said = f"{down(more * instance.rate):.4g} requests/s" if gain > 1e-9 else "no more"
             text = f"+1 s of deadline: arrivals may grow to {said}"
             rows.append(Marginal(name="drain", step=1.0, unit="s", gain=gain, text=text))
-    measured = all(candidate.measured for _, candidate in chosen.used)
-    least = None if limits.over or measured else settle.margin(chosen.data, chosen.counts, "efficiency")
+    fixed = all(candidate.measured for _, candidate in chosen.used)
+    fixed = fixed or any(w.targets.ttft or w.targets.tpot for w in instance.workloads.values())  # units would be others
+    least = None if limits.over or fixed else settle.margin(chosen.data, chosen.counts, "efficiency")
     if least is not None:
         stated = instance.hardware.efficiency
         same = stated.compute == stated.bandwidth and not any(
@@ -171,18 +183,52 @@ def _margins(chosen: Chosen, limits: Limits) -> list[Marginal]:
         rows.append(
             Marginal(name="efficiency", step=least, unit="of stated", gain=None, text=f"efficiency may fall {text}")
         )
-    for channel in chosen.data.topology.channels.values():
-        resource = f"link[{channel.name}]"
-        if any(resource in chosen.data.routes[r].charges for r in chosen.live_routes):
-            share = None if limits.over else settle.margin(chosen.data, chosen.counts, resource)
-            if share is not None:
-                rows.append(
-                    Marginal(
-                        name=resource,
-                        step=share * channel.capacity,
-                        unit="B/s",
-                        gain=None,
-                        text=f"link {channel.name} may shrink to {up(share * channel.capacity / 1e9):.4g} GB/s in all",
-                    )
-                )
-    return rows
+    return [*rows, *_narrower(chosen, limits)]
+
+
+def _narrower(chosen: Chosen, limits: Limits) -> Iterator[Marginal]:
+    """How far each channel that carries something may shrink; a link that is narrower is also slower."""
+    channels = chosen.data.topology.channels
+    for link in chosen.instance.hardware.links:
+        least: dict[str, float] = {}
+        for name in (name for name, channel in channels.items() if channel.link == link):
+            resource = f"link[{name}]"
+            if any(resource in chosen.data.routes[r].charges for r in chosen.live_routes):
+                share = None if limits.over else settle.margin(chosen.data, chosen.counts, resource)
+                least.update({} if share is None else {name: share})
+        slowest = _slowest(chosen, link, max(least.values(), default=0.0), limits) if least else None
+        for name, share in least.items() if slowest is not None else ():
+            capacity = max(share, slowest if slowest is not None else 0.0) * channels[name].capacity
+            text = f"link {name} may shrink to {up(capacity / 1e9):.4g} GB/s in all"
+            yield Marginal(name=f"link[{name}]", step=capacity, unit="B/s", gain=None, text=text)
+
+
+def _slowest(chosen: Chosen, link: str, share: float, limits: Limits) -> float | None:
+    """The least share of the bandwidth of a link, from ``share`` on, with which the chosen units keep every promise
+    though transfers take longer: 0 where ``share`` is enough; None where stages of units stand in several servers.
+    """
+    if any(candidate.charges for _, candidate in chosen.used):
+        return None
+    instance = chosen.instance
+    waits = bool(instance.hardware.stores) or any(w.targets.ttft for w in instance.workloads.values())
+    if not (waits or len(instance.hardware.links) > 1) or _holds(chosen, link, share):
+        return 0.0
+    below, above = share, 1.0
+    while above > below * 1.0005 and not limits.over:
+        middle = (below * above) ** 0.5
+        below, above = (below, middle) if _holds(chosen, link, middle) else (middle, above)
+    return above
+
+
+def _holds(chosen: Chosen, link: str, share: float) -> bool:
+    """Whether the chosen units keep every promise when a link has this share of its bandwidth."""
+    instance, hardware = chosen.instance, chosen.instance.hardware
+    described = hardware.links[link]
+    narrow = described.model_copy(update={"bandwidth": described.bandwidth * max(share, 1e-6) * (1.0 + 1e-9)})
+    changed = hardware.model_copy(update={"links": {**hardware.links, link: narrow}})
+    slower = instance.model_copy(update={"hardware": changed})
+    topology = Topology(changed)
+    routes = tuple(find(slower, topology, chosen.data.schemes))
+    data = replace(chosen.data, instance=slower, topology=topology, routes=routes).widened(chosen.steps)
+    most = settle.margin(data, chosen.counts, "arrivals")
+    return most is not None and most >= 1.0 - 1e-9

@@ -142,8 +142,6 @@ def test_the_two_searches_are_near_each_other() -> None:
     both = [(plan, below, above) for _, plan, below, above in map(tried, SEEDS) if below is not None]
     assert len(both) >= 25
     assert sum(any(pool.step_s for pool in plan.pools) for plan, _, _ in both) >= 20
-    close = sum(
-        above is not None and 0.7 <= above.value / below.value <= 1.4 for _, below, above in both if below is not None
-    )
+    close = sum(above is not None and 0.7 <= above.value / below.value <= 1.4 for _, below, above in both)
     assert close >= 0.6 * len(both)
     assert any(len(made.workloads) > 1 and plan.status == "optimal" for made, plan, _, _ in map(tried, SEEDS))
