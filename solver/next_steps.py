@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from models.hardware import Step
+from models.hardware import Link, Step
+from models.instance import Instance
 from models.plan import Marginal
 from solver import assemble, settle
 from solver.assemble import Chosen
@@ -64,16 +65,21 @@ def _wider(allowed: Data, chosen: Chosen, base: float | None, beyond: str, limit
             continue
         ports = link.step.ports if link.step else 1
         free = link.model_copy(update={"step": Step.model_construct(ports=ports, price=0.0, at_most=10**4)})
-        hardware = allowed.instance.hardware.model_copy(
-            update={"links": {**allowed.instance.hardware.links, name: free}}
-        )
-        there = replace(allowed, topology=Topology(hardware)).widened({name: 1})
+        there = replace(allowed, topology=Topology(_with(allowed, name, free).hardware)).widened({name: 1})
+        more_ports = link.model_copy(update={"ports": link.ports + ports})  # what is for sale comes on top
+        there = replace(there, instance=_with(allowed, name, more_ports))
         most = _most(there.apart(), {}, limits)
         if most is not None:
             word = "step" if link.step else "port"
             text = f"+1 {word} of link {name} ({digits(ports * link.port_bandwidth / 1e9)} GB/s){beyond}"
             more = _more({name: 1}, text, base, most)
             yield more.model_copy(update={"name": f"link[{name}]", "unit": word})
+
+
+def _with(data: Data, name: str, link: Link) -> Instance:
+    hardware = data.instance.hardware
+    changed = hardware.model_copy(update={"links": {**hardware.links, name: link}})
+    return data.instance.model_copy(update={"hardware": changed})
 
 
 def _savings(apart: Sequence[Data], steps: list[tuple[dict[str, int], str]], limits: Limits) -> list[Marginal]:
@@ -222,12 +228,10 @@ def _slowest(chosen: Chosen, link: str, share: float, limits: Limits) -> float |
 
 def _holds(chosen: Chosen, link: str, share: float) -> bool:
     """Whether the chosen units keep every promise when a link has this share of its bandwidth."""
-    instance, hardware = chosen.instance, chosen.instance.hardware
-    described = hardware.links[link]
+    described = chosen.instance.hardware.links[link]
     narrow = described.model_copy(update={"bandwidth": described.bandwidth * max(share, 1e-6) * (1.0 + 1e-9)})
-    changed = hardware.model_copy(update={"links": {**hardware.links, link: narrow}})
-    slower = instance.model_copy(update={"hardware": changed})
-    topology = Topology(changed)
+    slower = _with(chosen.data, link, narrow)
+    topology = Topology(slower.hardware)
     routes = tuple(find(slower, topology, chosen.data.schemes))
     data = replace(chosen.data, instance=slower, topology=topology, routes=routes).widened(chosen.steps)
     most = settle.margin(data, chosen.counts, "arrivals")
