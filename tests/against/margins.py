@@ -43,7 +43,8 @@ def wider(document: Document, link: str) -> Document:
 
 def fixed(document: Document, plan: Plan) -> Document | None:
     """The document with the units and purchases of the plan; None where limits cannot say that."""
-    if any(bought.kind == "rented" for bought in plan.purchases) or any(pool.step_s for pool in plan.pools):
+    paced = any(pool.step_s for pool in plan.pools)
+    if paced or document.get("measured") or any(bought.kind == "rented" for bought in plan.purchases):
         return None
     changed = copy.deepcopy(document)
     bought = {one.name: one.count for one in plan.purchases}
@@ -59,7 +60,7 @@ def fixed(document: Document, plan: Plan) -> Document | None:
             group["servers"] = 0
         mine = [pool for pool in plan.pools if pool.group == name]
         cuts = {(pool.parallelism.tp, pool.parallelism.pp) for pool in mine}
-        if len(cuts) > 1 or any(pool.measured for pool in plan.pools):
+        if len(cuts) > 1:
             return None
         for tp, pp in cuts:
             group.update(tp=[tp], pp=[pp])
@@ -99,4 +100,13 @@ def narrower(document: Document, link: str, factor: float) -> Document:
     changed = copy.deepcopy(document)
     before = built(document).hardware.links[link].bandwidth
     changed["hardware"]["links"][link]["bandwidth"] = f"{before * factor!r} B/s"
+    return changed
+
+
+def arriving(document: Document, factor: float) -> Document:
+    """Every rate times a factor."""
+    changed = copy.deepcopy(document)
+    made = built(document)
+    for name, load in changed["workloads"].items():
+        load["rate"] = f"{made.workloads[name].rate * factor!r}/s"
     return changed

@@ -88,7 +88,7 @@ def with_cards(document: Document, name: str, cards: int) -> Document | None:
     """The document with so many GPUs in a group; None where no number of servers says that."""
     group = document["hardware"]["groups"][name]
     each, made = group["per_server"], built(document).hardware.groups[name]
-    widest = max(made.tp or [each])
+    widest = max([*(made.tp or [each]), *(one.get("tp", 1) for one in document.get("measured", {}).values())])
     for size in range(each, widest - 1, -1):
         same = size == each or (each % size == 0 and made.pp == [1] and _nests(made.tp or [], each))
         if cards % size == 0 and same:
