@@ -87,7 +87,7 @@ def test_weights_and_state_of_a_gpu() -> None:
 
 def test_decode_step_at_tp2() -> None:
     # batch 6 at context 1152: weights 139 006 066 688 / 1.675e12 / 2 = 41.494348 ms; a request reads 8192 B of rows
-    # a GPU and 1153 x 163 840 B: 0.11278550 ms. Sums: 160 x 2 x 5 us = 1.6 ms, and 160 x 16 384 / 360e9 = 7.2817778 us a
+    # a GPU and 1153 x 163 840 B: 0.11278550 ms. Sums: 160 x 2 x 5 us = 1.6 ms, 160 x 16 384 / 360e9 = 7.2817778 us a
     # request. (41.494348 + 1.6) / 6 + 0.11278550 + 0.0072817778 = 7.3024586 ms a token, 256 of them
     compute, memory = seconds(units.DECODE, 6, 2)
     token = (41.49434826507463e-3 + 1.6e-3) / 6 + 0.11278549970149253e-3 + 7.2817777777777775e-6
