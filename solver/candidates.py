@@ -153,7 +153,7 @@ def _of_cut(
                 block=cut.block,
                 tau=built.tau if built.tau > 0 else None,
                 first=_first_tokens(kind, shape, cut, able),
-                charges=_charges(kind, shape, topology, cut, able),
+                charges=charges(kind, shape, topology, cut, able),
                 device=cut.device,
                 power=cut.cards * (described.accelerator.power or 0.0),
             )
@@ -221,9 +221,10 @@ def _first_tokens(kind: Kind, shape: Shape, cut: Cut, workloads: Mapping[str, Wo
     }
 
 
-def _charges(
+def charges(
     kind: Kind, shape: Shape, topology: Topology, cut: Cut, workloads: Mapping[str, Workload]
 ) -> dict[str, dict[str, float]]:
+    """By workload: share of each channel that one request a second takes between the stages of a unit."""
     if cut.across is None:
         return {}
     charged = {}

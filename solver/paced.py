@@ -37,8 +37,18 @@ class Paced:
 
 
 def is_paced(kind: Kind, workloads: Mapping[str, Workload]) -> bool:
-    """Whether a target of one of the workloads asks for step times: not where its batch is a stated number."""
-    return kind.stage != "prefill" and any(_asks(kind, workload) for workload in workloads.values())
+    """Whether a target asks for step times. A stated batch says how long a step takes only where a unit serves nothing
+    else: the requests of others make it longer.
+    """
+    if kind.stage == "prefill" or not any(workload.decodes for workload in workloads.values()):
+        return False
+    if any(_asks(kind, workload) for workload in workloads.values()):
+        return True
+    return len(workloads) > 1 and any(
+        (workload.decodes and workload.targets.tpot is not None)
+        or (kind.overlapped and _first(kind, workload) is not None)
+        for workload in workloads.values()
+    )
 
 
 def _asks(kind: Kind, workload: Workload) -> bool:

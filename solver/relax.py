@@ -83,7 +83,7 @@ def _shares(apart: Sequence[Data], instance: Instance, solvable: Solvable, limit
     if not instance.drops:
         return
     low, high = 0.0, 1.0
-    while high - low > 1e-3 and not limits.over:
+    while high - low > 1e-3 * high and high > 1e-3 and not limits.over:
         middle = (low + high) / 2.0
         low, high = (middle, high) if solvable(_with_shares(instance, middle)) else (low, middle)
     if low > 0.0:

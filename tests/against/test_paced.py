@@ -57,7 +57,7 @@ def paced_instance(seed: int) -> Instance:
             loads[f"w{index}"]["targets"]["ttft"] = f"{draw.choice((0.3, 0.8, 2.0))} s"
         if index and draw.random() < 0.3:
             del loads[f"w{index}"]["targets"]
-        if index and draw.random() < 0.3:
+        if draw.random() < 0.3:
             loads[f"w{index}"]["batch"] = draw.choice((4, 16))
     data = {
         "schema": 1,

@@ -128,11 +128,18 @@ def paced(card: Card, kind: str, loads: dict[str, tuple[Workload, Load]], tau: f
     return takes
 
 
-def asks(kind: str, workload: Workload) -> bool:
-    """Whether a unit of this kind is paced for the workload's sake."""
-    if kind == "prefill" or isinstance(workload.batch, int) or not workload.decodes:
+def is_paced(kind: str, workloads: list[Workload]) -> bool:
+    """Whether a unit of this kind has to keep a step time: where a target leaves the batch open, and where a unit with
+    targets serves several workloads.
+    """
+    decoding = [w for w in workloads if w.decodes]
+    if kind == "prefill" or not decoding:
         return False
-    return workload.targets.tpot is not None or (kind == "chunked" and workload.targets.ttft is not None)
+    first = [w for w in workloads if kind == "chunked" and w.targets.ttft]
+    token = [w for w in decoding if w.targets.tpot]
+    if len(workloads) > 1:
+        return bool(first or token)
+    return bool(first or token) and not isinstance(workloads[0].batch, int)
 
 
 def full_step(card: Card, kind: str, workload: Workload, load: Load, held: float) -> float | None:
@@ -173,7 +180,7 @@ def _built(
                 break
             some.pop(max(some, key=lambda n: buffer(kind, some[n][1])))
         held = max(buffer(kind, load) for _, load in some.values())
-        if any(asks(kind, w) for w, _ in some.values()):
+        if is_paced(kind, [w for w, _ in some.values()]):
             yield from ((takes, tau) for tau in taus(card, kind, some) if (takes := paced(card, kind, some, tau)))
         else:
             yield {n: spent(card, kind, wl[1], batch_of(card, kind, *wl, held)) for n, wl in some.items()}, None
