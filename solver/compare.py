@@ -36,7 +36,8 @@ def compare(instance: Instance, limits: Limits) -> list[Row]:
 
 def alternatives(data: Data, limits: Limits) -> list[Alternative]:
     """A row for every scheme: allowed ones first, then those that the instance excludes."""
-    return [alternative(data, scheme, limits) for scheme in data.schemes]
+    endless = any(bundle.at_most is None for bundle in data.instance.hardware.purchases.values())
+    return [alternative(data, scheme, limits, endless) for scheme in data.schemes]
 
 
 def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False) -> Alternative:
@@ -99,16 +100,17 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
     if busiest >= FULL or most <= 0:
         compute = settle.most(chosen.data, chosen.counts, links=False)
     reason = breaks(chosen, drained)
+    served = sum(chosen.served(name) for name in instance.workloads) if chosen.loaded is not None else 0.0
     return Row(
         scheme=scheme,
         status=status,
-        throughput=most,
+        throughput=served if instance.drops else most,
         compute_capacity=compute,
         channel_capacity=most / busiest if busiest > 0 else None,
         payload_bytes_per_request=payload(chosen),
         drained_s=drained,
         met=reason is None,
-        cost_per_1000_requests=_cost(chosen, min(most, instance.rate)),
+        cost_per_1000_requests=_cost(chosen, served if instance.drops else min(most, instance.rate)),
         cost_per_1000_at_capacity=_cost(chosen, most),
         split=split(chosen),
         excluded=excluded,
@@ -143,7 +145,7 @@ def _cost(chosen: Chosen, completed: float) -> float | None:
     spent = bill.money_per_second(chosen)
     if spent is None or completed <= 0:
         return None
-    share = sum(w.rate * w.qualifying for w in instance.workloads.values()) / instance.rate
+    share = sum(w.average * w.qualifying for w in instance.workloads.values()) / instance.rate
     return money.cost_per_thousand(spent, money.qualifying_rate(completed, share))
 
 

@@ -69,6 +69,14 @@ def _more_served(
         if most is None:
             continue
         more = _more(extra, text + beyond, base, most)
+        name = next(iter(extra))
+        each = allowed.instance.hardware.groups[name].per_server
+        if not more.gain and len(extra) == 1 and each > 1:  # a single GPU may make no unit: ask for a whole server
+            server = _most(apart, {name: each}, limits)
+            if server is not None:
+                extra, most = {name: each}, server
+                more = _more(extra, f"+1 server of {name} ({each} GPUs)" + beyond, base, most)
+                more = more.model_copy(update={"step": float(each)})
         alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
         if alone is not None and alone < most * (1.0 - 1e-6):
             more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(schemes))} alone"})

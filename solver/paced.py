@@ -19,7 +19,7 @@ from solver.physics import Device, Shape
 from solver.units import Costs, Kind, MemoryUse
 
 RESOURCES = ("compute", "memory", "kv", "slots", "ttft")
-BETWEEN = 3
+BETWEEN = 1
 """Points of the grid between the least and the largest step time that something asks for."""
 
 

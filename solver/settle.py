@@ -103,7 +103,7 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
     regime = flows.add(model, data, "", numbers(left, one), one)
     model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
     worth = [
-        (column, w.value * w.qualifying * data.share(name))
+        (column, w.value * w.qualifying * w.average / w.rate * data.share(name))
         for (name, w), column in zip(instance.workloads.items(), served.values(), strict=True)
     ]
     session = Session(model)

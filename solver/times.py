@@ -20,7 +20,7 @@ def workloads(chosen: Chosen) -> dict[str, WorkloadResult]:
         results[name] = WorkloadResult(
             rate=workload.rate,
             served=served,
-            capacity=chosen.settled.throughput * workload.rate / chosen.instance.rate,
+            capacity=max(served, chosen.settled.throughput * workload.rate / chosen.instance.rate),
             ttft_s=Seconds(at_load=first_load, at_capacity=first_full),
             tpot_s=Seconds(at_load=token_load, at_capacity=token_full),
             qualifying_rate=money.qualifying_rate(served, workload.qualifying),

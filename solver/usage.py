@@ -59,10 +59,12 @@ def resources(chosen: Chosen, drain: Drain | None) -> list[Resource]:
     for resource, share in charges(chosen).items():
         capacity, unit = capacity_of(chosen.data, resource)
         rows.append(_resource(resource, loads_of[resource] * capacity, capacity, share >= FULL, unit))
-    most = chosen.settled.throughput
-    served = sum(chosen.served(name) for name in chosen.instance.workloads)
-    binds = served >= FULL * most or (chosen.instance.drops and served < FULL * chosen.instance.rate)
-    rows.append(_resource("sustain", served, most, binds, "requests/s"))
+    instance, most = chosen.instance, chosen.settled.throughput
+    served = sum(chosen.served(name) for name in instance.workloads)
+    if instance.drops:  # what is turned away is what the units cannot do, or what does not pay
+        rows.append(_resource("served", served, instance.rate, False, "requests/s"))
+    else:
+        rows.append(_resource("sustain", served, most, served >= FULL * most, "requests/s"))
     if drain is not None and drain.deadline_s is not None and drain.drained_s is not None:
         tight = drain.drained_s >= drain.deadline_s * FULL
         rows.append(_resource("drain", drain.drained_s, drain.deadline_s, tight, "s"))

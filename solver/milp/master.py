@@ -87,7 +87,8 @@ class Master:
         data, terms, least = self.data, [], 0.0
         for name, column in self.served.items():
             workload = data.instance.workloads[name]
-            worth = workload.value * workload.qualifying * data.share(name) / data.tick
+            often = workload.average / workload.rate  # of the busy window that the plan is for
+            worth = workload.value * workload.qualifying * often * data.share(name) / data.tick
             terms.append((column, worth))
             least += worth * workload.minimum_share * data.instance.rate * data.tick
         return Goal("effective_cost", self.costs, over=tuple(terms), least=least)

@@ -8,7 +8,7 @@ import pytest
 
 from models.errors import BadInput
 from models.plan import Marginal, Plan
-from solver.relax import UNSURE
+from solver.changes import UNSURE
 from solver.solve import solve
 from tests.against import margins, told
 from tests.against.generate_wide import wide_document

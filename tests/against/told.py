@@ -38,6 +38,9 @@ def applied(document: Document, told: Relaxation, less: bool = False) -> Documen
     path = told.path.split(".")
     if path[0] == "workloads":
         return _workload(changed, path, told, less)
+    if path[:2] == ["hardware", "groups"] and path[3:] == ["servers"]:
+        changed["hardware"]["groups"][path[2]]["servers"] = round(number(told.after)) - (1 if less else 0)
+        return changed
     if path[:2] == ["hardware", "groups"]:
         return with_cards(changed, path[2], round(number(told.after)) - (1 if less else 0))
     if path[:2] == ["hardware", "bundles"]:
