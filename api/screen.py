@@ -119,13 +119,13 @@ def _why_not(plan: Plan, instance: Instance) -> Iterator[str]:
         return
     rows = [["WHY NOT", "req/s", "drained", "cost/1000", "at capacity", ""]]
     if plan.pools:
-        gone = answer.gone(plan.drain.drained_s) if plan.drain is not None else "-"
+        gone = answer.gone(plan.drain.drained_s) if plan.drain is not None and plan.drain.drained_s != 0.0 else "-"
         costs = [words.price(plan.cost.per_1000_requests), words.price(plan.cost.per_1000_at_capacity)]
         rate = sum(result.served for result in plan.workloads.values()) if instance.drops else plan.throughput
         rows.append(["this plan", words.rate(rate), gone, *costs, plan.scheme or ""])
     for row in plan.alternatives:
         known = bool(row.throughput)
-        gone = answer.gone(row.drained_s) if plan.drain is not None or row.drained_s else "-"
+        gone = "-" if row.drained_s == 0.0 else answer.gone(row.drained_s)  # nothing starts, nothing waits
         name = row.scheme + (" (not allowed)" if row.excluded else "")
         costs = [words.price(row.cost_per_1000_requests), words.price(row.cost_per_1000_at_capacity)]
         rows.append(
