@@ -151,6 +151,11 @@ def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _bundles(hardware: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
+    brought = {group for _, bundle in entries(hardware.get("bundles")) for group in mapping(bundle.get("cards"))}
+    for name, described in entries(groups):
+        if is_whole(described.get("servers")) and described["servers"] == 0 and name not in brought:
+            accepted = "a number of servers, `unlimited`, or a bundle that brings its GPUs"
+            yield problem(("hardware", "groups", name, "servers"), "no server, and no bundle brings any", 0, accepted)
     for name, bundle in entries(hardware.get("bundles")):
         path: Path = ("hardware", "bundles", name, "cards")
         if name in groups:

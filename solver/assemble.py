@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from models.plan import Drain, Handoff, Load, Memory, Parallelism, Phase, Pool
+from models.plan import Drain, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
 from solver.chosen import Chosen, scheme_of
 from solver.formulas import drain as fluid
 from solver.regimes import DrainPhase
@@ -55,6 +55,14 @@ def pools(chosen: Chosen) -> list[Pool]:
             )
         )
     return described
+
+
+def servers(chosen: Chosen) -> list[Servers]:
+    """How servers are filled, where units do not nest in them."""
+    return [
+        Servers(group=group, count=count, blocks={str(size): number for size, number in blocks.items()})
+        for group, count, blocks in chosen.filled
+    ]
 
 
 def route_name(route: Route) -> str:

@@ -25,6 +25,8 @@ class Chosen:
     """Flows at load, where they are not those at capacity, scaled."""
     bundles: Mapping[str, int] = field(default_factory=dict)
     steps: Mapping[str, int] = field(default_factory=dict)
+    filled: tuple[tuple[str, int, Mapping[int, int]], ...] = ()
+    """Group, number of servers, and the blocks in each by size, where units do not nest in servers."""
 
     @property
     def instance(self) -> Instance:
@@ -119,6 +121,8 @@ def scheme_of(chosen: Chosen, index: int) -> str:
     end = "source" if candidate.stage == "prefill" else "target"
     for r in chosen.live_routes:
         route = chosen.data.routes[r]
+        if route.scheme not in candidate.schemes:
+            continue  # handed over to or from a unit of several uses
         if getattr(route, end) == candidate.group and route.workload in candidate.demand:
             carried[route.scheme] = carried.get(route.scheme, 0.0) + chosen.settled.routes[r]
     if candidate.stage == "both" or not carried:

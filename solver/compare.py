@@ -70,7 +70,8 @@ def chosen_of(data: Data, ranked: Ranked) -> Chosen:
     wide = data.widened(ranked.steps)
     settled = settle.capacity(wide, ranked.counts)
     loaded = settle.load(wide, ranked.counts)
-    return Chosen(wide, ranked.counts, settled, loaded, ranked.bundles, ranked.steps)
+    filled = tuple((one.group, count, dict(one.blocks)) for one, count in ranked.filled)
+    return Chosen(wide, ranked.counts, settled, loaded, ranked.bundles, ranked.steps, filled)
 
 
 def _empty(scheme: str, status: Status, excluded: bool, reason: str) -> Row:

@@ -75,6 +75,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         scheme=_scheme([pool.scheme for pool in pools]),
         throughput=chosen.settled.throughput,
         pools=pools,
+        servers=assemble.servers(chosen),
         handoffs=assemble.handoffs(chosen, found[1] if found else []),
         workloads=times.workloads(chosen),
         resources=usage.resources(chosen, drain),
