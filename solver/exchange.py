@@ -2,12 +2,12 @@
 
 The cluster is a directed graph whose edges carry `capacity` in B/s. All that crosses an edge shares it; a channel that
 both directions share is one edge between two nodes of its own. Traffic is bytes by pair of cards. Cards send and
-receive, they do not relay.
+receive; those that take part do not relay.
 
 Any set of nodes gives a bound: bytes from inside to outside over the capacity of the edges that lead out. The sets come
 from minimum cuts. A time is tried: when a flow fills every need of that time, no cut asks for more; otherwise the
-minimum cut does, and its own time is tried next. This is done for all the traffic, and for what leaves or enters the
-neighbourhood of each node, since all of it together may hide that (section 9.4.1).
+minimum cut does, and its own time is tried next. This is done for all the traffic, and for what leaves or enters each
+region of the graph, which all of it together may hide: a flow may feed a card from the wrong one (section 9.4.1).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,20 +88,33 @@ def _time(needs: Mapping[tuple[Card, Card], Fraction], network: "nx.DiGraph[Any]
 def _parts(
     graph: "nx.DiGraph[Any]", needs: Mapping[tuple[Card, Card], Fraction]
 ) -> Iterator[Mapping[tuple[Card, Card], Fraction]]:
-    """All the traffic, then what leaves and what enters each neighbourhood, each set of cards once."""
+    """All the traffic, then what leaves and what enters each region, each region once."""
     yield needs
-    plain = graph.to_undirected(as_view=True)
     cards = {card for pair in needs for card in pair}
     seen = {frozenset(cards), frozenset[Card]()}
-    for node in graph:
-        near: set[Card] = set()
+    for region in _regions(graph):
+        around = frozenset(cards & region)
+        if around not in seen:
+            seen.add(around)
+            yield {pair: size for pair, size in needs.items() if pair[0] in around and pair[1] not in around}
+            yield {pair: size for pair, size in needs.items() if pair[0] not in around and pair[1] in around}
+
+
+def _regions(graph: "nx.DiGraph[Any]") -> Iterator[set[Any]]:
+    """One side of each edge that holds two halves together, and the neighbourhood of each node, ever wider.
+
+    A tree has no tighter cuts than its edges, so there the bound is that of the best cut of all.
+    """
+    plain: nx.Graph[Any] = nx.Graph(graph)
+    for one, other in list(nx.bridges(plain)):
+        plain.remove_edge(one, other)
+        yield set(nx.node_connected_component(plain, one))
+        plain.add_edge(one, other)
+    for node in plain:
+        near: set[Any] = set()
         for ring in nx.bfs_layers(plain, node):
-            near |= cards.intersection(ring)
-            around = frozenset(near)
-            if around not in seen:
-                seen.add(around)
-                yield {pair: size for pair, size in needs.items() if pair[0] in around and pair[1] not in around}
-                yield {pair: size for pair, size in needs.items() if pair[0] not in around and pair[1] in around}
+            near = near.union(ring)
+            yield near
 
 
 def _tightest(
