@@ -10,6 +10,8 @@ minimum cut does, and its own time is tried next. This is done for all the traff
 region of the graph, which all of it together may hide: a flow may feed a card from the wrong one (section 9.4.1).
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +25,8 @@ Card = Any
 """Any name of a node; it must be hashable."""
 Traffic = Mapping[tuple[Card, Card], float]
 """Bytes from one card to another."""
+Needs = Mapping[tuple[Card, Card], int]
+"""The same, in whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,18 @@ class Bound:
 
 
 def bound(graph: "nx.DiGraph[Any]", traffic: Traffic) -> Bound:
-    """The bound for an exchange over a graph. Raises ValueError for traffic that no path carries."""
-    needs = {pair: Fraction(size) for pair, size in traffic.items() if pair[0] != pair[1] and size > 0}
-    network = _split(graph, {card for pair in needs for card in pair})
-    send, receive = Fraction(0), Fraction(0)
-    for card in {card for pair in needs for card in pair}:
-        send = max(send, _time(needs, network, {(card, "out")}))
-        receive = max(receive, _time(needs, network, set(network) - {(card, "in")}))
+    """The bound for an exchange over a graph. Raises ValueError for traffic that no path carries.
+
+    Seconds for tens of cards; a graph of hundreds, each with several ways out, takes a minute.
+    """
+    moving = {pair: size for pair, size in traffic.items() if pair[0] != pair[1] and size > 0}
+    widths = {(before, after): edge["capacity"] for before, after, edge in graph.edges(data=True)}
+    scale = math.lcm(*(Fraction(value).denominator for value in (*moving.values(), *widths.values())))
+    needs = {pair: int(Fraction(size) * scale) for pair, size in moving.items()}
+    cards = {card for pair in needs for card in pair}
+    network = _split({edge: int(Fraction(width) * scale) for edge, width in widths.items()}, cards)
+    send = max((_time(needs, network, {(card, "out")}) for card in cards), default=Fraction(0))
+    receive = max((_time(needs, network, set(network) - {(card, "in")}) for card in cards), default=Fraction(0))
     best, across = Fraction(0), frozenset[tuple[Card, Card]]()
     for part in _parts(graph, needs):
         cut = _tightest(network, part, needs, best)
@@ -61,33 +70,30 @@ def bound(graph: "nx.DiGraph[Any]", traffic: Traffic) -> Bound:
     return Bound(float(send), float(receive), float(best), across)
 
 
-def _split(graph: "nx.DiGraph[Any]", cards: set[Card]) -> "nx.DiGraph[Any]":
+def _split(widths: Mapping[tuple[Card, Card], int], cards: set[Card]) -> "nx.DiGraph[Any]":
     """The graph with each card as two nodes, one that sends and one that receives."""
     network: nx.DiGraph[Any] = nx.DiGraph()
     for card in cards:
         network.add_nodes_from([(card, "out"), (card, "in")])
-    for before, after, edge in graph.edges(data=True):
-        sends = (before, "out") if before in cards else (before, "relay")
-        receives = (after, "in") if after in cards else (after, "relay")
-        network.add_edge(sends, receives, width=Fraction(edge["capacity"]))
+    for (before, after), width in widths.items():
+        sends = (before, "out" if before in cards else "relay")
+        receives = (after, "in" if after in cards else "relay")
+        network.add_edge(sends, receives, width=width)
     return network
 
 
-def _time(needs: Mapping[tuple[Card, Card], Fraction], network: "nx.DiGraph[Any]", inside: set[Any]) -> Fraction:
+def _time(needs: Needs, network: "nx.DiGraph[Any]", inside: set[Any]) -> Fraction:
     """Bytes that must leave a set of nodes over the capacity that leads out of it."""
     crossing = sum(
-        (size for (before, after), size in needs.items() if (before, "out") in inside and (after, "in") not in inside),
-        Fraction(0),
+        size for (before, after), size in needs.items() if (before, "out") in inside and (after, "in") not in inside
     )
-    width = sum((network.edges[edge]["width"] for edge in nx.edge_boundary(network, inside)), Fraction(0))
+    width = sum(network.edges[edge]["width"] for edge in nx.edge_boundary(network, inside))
     if crossing and not width:
         raise ValueError("no path for some of the traffic")
-    return crossing / width if crossing else Fraction(0)
+    return Fraction(crossing, width) if crossing else Fraction(0)
 
 
-def _parts(
-    graph: "nx.DiGraph[Any]", needs: Mapping[tuple[Card, Card], Fraction]
-) -> Iterator[Mapping[tuple[Card, Card], Fraction]]:
+def _parts(graph: "nx.DiGraph[Any]", needs: Needs) -> Iterator[Needs]:
     """All the traffic, then what leaves and what enters each region, each region once."""
     yield needs
     cards = {card for pair in needs for card in pair}
@@ -118,14 +124,11 @@ def _regions(graph: "nx.DiGraph[Any]") -> Iterator[set[Any]]:
 
 
 def _tightest(
-    network: "nx.DiGraph[Any]",
-    part: Mapping[tuple[Card, Card], Fraction],
-    needs: Mapping[tuple[Card, Card], Fraction],
-    least: Fraction,
+    network: "nx.DiGraph[Any]", part: Needs, needs: Needs, least: Fraction
 ) -> tuple[Fraction, set[Any]] | None:
     """The time of the tightest cut for part of the traffic, and its inner nodes; None when none exceeds ``least``.
 
-    Exact, since all numbers are whole once scaled; each round finds another cut, so it ends.
+    Exact, since all numbers are whole; each round finds another cut, so it ends.
     """
     found = None
     while part:
@@ -137,29 +140,20 @@ def _tightest(
     return found
 
 
-def _overfull(
-    network: "nx.DiGraph[Any]", part: Mapping[tuple[Card, Card], Fraction], seconds: Fraction
-) -> set[Any] | None:
+def _overfull(network: "nx.DiGraph[Any]", part: Needs, seconds: Fraction) -> set[Any] | None:
     """Inner nodes of a cut that the traffic cannot cross in ``seconds``, or None when a flow carries all of it."""
     flow: nx.DiGraph[Any] = nx.DiGraph()
     for before, after, edge in network.edges(data=True):
-        flow.add_edge(before, after, capacity=edge["width"] * seconds)
+        flow.add_edge(before, after, capacity=edge["width"] * seconds.numerator)
+    sent: Counter[Any] = Counter()
+    received: Counter[Any] = Counter()
     for (before, after), size in part.items():
-        for ends in (("from", (before, "out")), ((after, "in"), "to")):
-            flow.add_edge(*ends, capacity=size + (flow.edges[ends]["capacity"] if flow.has_edge(*ends) else 0))
-    _make_whole(flow)
+        sent[before] += size * seconds.denominator
+        received[after] += size * seconds.denominator
+    flow.add_edges_from(("from", (card, "out"), {"capacity": size}) for card, size in sent.items())
+    flow.add_edges_from(((card, "in"), "to", {"capacity": size}) for card, size in received.items())
     carried, (side, _) = nx.minimum_cut(flow, "from", "to")
-    asked = sum(edge["capacity"] for _, _, edge in flow.out_edges("from", data=True))
-    return None if carried >= asked else side - {"from"}
-
-
-def _make_whole(flow: "nx.DiGraph[Any]") -> None:
-    """Scale capacities to whole numbers, with which a flow is exact."""
-    scale = 1
-    for _, _, edge in flow.edges(data=True):
-        scale *= Fraction(edge["capacity"] * scale).denominator
-    for _, _, edge in flow.edges(data=True):
-        edge["capacity"] = int(edge["capacity"] * scale)
+    return None if carried >= sent.total() else side - {"from"}
 
 
 # --- clusters and traffic -----------------------------------------------------------------------------

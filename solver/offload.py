@@ -96,3 +96,42 @@ def socket_seconds(
         if each:
             taken[home] += max(_times(expert, each, engines[home]))
     return taken
+
+
+@dataclass(frozen=True)
+class Residence:
+    """A layer some of whose experts stay on the GPU; the others are in host memory."""
+
+    kept: frozenset[int]
+    """Experts on the GPU."""
+    here: float
+    """Seconds of those, on the GPU."""
+    away: float
+    """Seconds of the others, each on its quicker side."""
+
+    @property
+    def in_turn(self) -> float:
+        """Seconds of the layer when one part waits for the other."""
+        return self.here + self.away
+
+    @property
+    def overlapped(self) -> float:
+        """Seconds when both run at the same time, and the layer waits for both: no less than this."""
+        return max(self.here, self.away)
+
+
+def keep(both: Offload, rows: Sequence[float], count: int) -> Residence:
+    """The ``count`` experts that save most by staying on the GPU, for mean rows of each expert of a layer.
+
+    All take the same memory, so those that save most are the best choice for parts that run in turn. How many fit is
+    :func:`solver.formulas.experts.resident_experts`.
+    """
+    at_home = [max(_times(both.expert, each, both.gpu)) if each else 0.0 for each in rows]
+    elsewhere = [min(both.on_cpu(each), both.on_gpu(each)) if each else 0.0 for each in rows]
+    order = sorted(range(len(rows)), key=lambda index: (at_home[index] - elsewhere[index], index))
+    kept = frozenset(order[:count])
+    return Residence(
+        kept,
+        sum(at_home[index] for index in kept),
+        sum(elsewhere[index] for index in range(len(rows)) if index not in kept),
+    )

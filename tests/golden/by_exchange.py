@@ -6,7 +6,8 @@ from typing import Any
 from solver import exchange, pipeline, skew
 from solver.exchange import Stages, Traffic
 from solver.formulas import exchange as formulas
-from solver.formulas import experts, handoff, separation
+from solver.formulas import experts as formulas_of_experts
+from solver.formulas import handoff, separation
 from solver.formulas import pipeline as closed
 from solver.separation import Handoffs, handoffs
 from tests.golden.by_experts import engine, expert, mean_rows
@@ -43,7 +44,7 @@ def mean_shrink(tokens: int, chosen: int, few: int, many: int) -> float:
 
 
 def idle_share(**conditions: int) -> float:
-    return experts.idle_share(skew.skew(loads(**conditions)))
+    return formulas_of_experts.idle_share(skew.skew(loads(**conditions)))
 
 
 def random_excess(tokens: int, chosen: int, experts: int, cards: int, batches: int, seed: int) -> float:
@@ -51,9 +52,7 @@ def random_excess(tokens: int, chosen: int, experts: int, cards: int, batches: i
 
 
 def experts_per_card(experts: int, redundant: int, cards: int) -> float:
-    placement = skew.by_index(experts + redundant, cards)
-    [count] = {len(held) for held in placement.rows([1.0] * (experts + redundant))}
-    return count
+    return formulas_of_experts.experts_per_card(experts, redundant, cards)
 
 
 def expert_skew(groups: Sequence[int]) -> float:

@@ -1,6 +1,7 @@
 """Experts on the CPU or on a GPU: times and the crossover by hand under other conditions, and against a scan."""
 
 import math
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from solver.experts import Engine, Expert
 from solver.formulas import offload as formulas
-from solver.offload import Offload, socket_seconds
+from solver.offload import Offload, keep, socket_seconds
 
 some = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 AVX, AMX = Engine(1.8e12, 220e9), Engine(21.3e12, 220e9)
@@ -66,6 +67,30 @@ def test_the_busiest_socket() -> None:
     assert taken[1] == pytest.approx(171.58516e-6, rel=1e-6)
     # both in the memory of socket 0: it takes as long as both did
     assert socket_seconds(BF16, [128, 1, 0], [0, 0, 0], local) == {0: pytest.approx(sum(taken.values())), 1: 0.0}
+
+
+def test_experts_that_stay_on_the_gpu() -> None:
+    # one row takes 182.24 us on an AMX socket, 128 rows 320.73; a GPU that has the weights takes 48.55 us for either
+    both = Offload(BF16, AMX, A100, 25e9, 5e-6)
+    layer = keep(both, [1, 128, 0, 1], 1)
+    assert layer.kept == {1}
+    assert layer.here == pytest.approx(48.551429e-6, rel=1e-6)
+    assert layer.away == pytest.approx(2 * 182.240524e-6, rel=1e-6)
+    assert layer.in_turn == pytest.approx(413.032476e-6, rel=1e-6)
+    assert layer.overlapped == layer.away
+    assert keep(both, [1, 128, 0, 1], 0).in_turn == pytest.approx(both.batch([1, 128, 0, 1])[0])
+
+
+@given(st.lists(st.sampled_from([0, 1, 5, 64, 200, 900]), min_size=1, max_size=5), st.integers(0, 5))
+@some
+def test_no_other_experts_are_better_on_the_gpu(rows: list[int], count: int) -> None:
+    both = Offload(BF16, AVX, A100, 25e9, 5e-6)
+    home = [both.gpu.seconds(BF16.flops(each), BF16.weights) if each else 0.0 for each in rows]
+    best = min(
+        sum(home[index] if index in kept else both.batch([each])[0] for index, each in enumerate(rows))
+        for kept in combinations(range(len(rows)), min(count, len(rows)))
+    )
+    assert keep(both, rows, count).in_turn == pytest.approx(best)
 
 
 def test_knee_with_int4_weights() -> None:

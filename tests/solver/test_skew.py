@@ -90,3 +90,16 @@ def test_one_expert_a_card_skews_more_than_many() -> None:
     # Qwen3: 8 of 128, 256 tokens; the standard error says how far the difference is from chance
     few, many = (random_skew(256, 8, by_index(128, cards), 200, seed=0) for cards in (8, 128))
     assert many.mean - few.mean > 20 * (few.error + many.error)
+
+
+@pytest.mark.parametrize(("count", "redundant", "cards", "each"), [(128, 16, 48, 3), (256, 32, 36, 8), (256, 0, 64, 4)])
+def test_physical_experts_of_a_card(count: int, redundant: int, cards: int, each: int) -> None:
+    assert experts.experts_per_card(count, redundant, cards) == each
+    assert {len(held) for held in by_index(count + redundant, cards).rows([1.0] * (count + redundant))} == {each}
+
+
+def test_more_cards_do_not_raise_the_rows_of_an_expert() -> None:
+    # 1024 tokens x 8 over 256 experts: 32 rows each, whatever holds them; on 32 cards 256 a card, on 128 cards 64
+    assert experts.mean_rows(1024, 8, 256) == 32
+    for cards, rows in ((32, 256), (128, 64)):
+        assert set(by_index(256, cards).loads([experts.mean_rows(1024, 8, 256)] * 256)) == {rows}
