@@ -55,7 +55,8 @@ def test_hundreds_of_units_that_do_not_nest_are_packed() -> None:
     instance = made(
         f"{{groups: {{a: {{{A100}, servers: 160, per_server: 7, price: 1/h}}}}}}",
         "{m: {catalog: Qwen3-8B}}",
-        "{x: {model: m, rate: 1600/s, input: 2000, output: 200}, y: {model: m, rate: 3200/s, input: 2000, output: 300}}",
+        "{x: {model: m, rate: 1600/s, input: 2000, output: 200},"
+        " y: {model: m, rate: 3200/s, input: 2000, output: 300}}",
         measured="{three: {group: a, model: m, tp: 3, rates: {x: 10/s}},"
         " two: {group: a, model: m, tp: 2, rates: {y: 10/s}}}",
     )
