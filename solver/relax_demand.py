@@ -124,6 +124,7 @@ def _with_batch(instance: Instance, name: str, batch: int) -> Instance:
 def deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The earliest deadline that can be kept: with one startup time, that of the plan with the most requests/s."""
     deadline, seconds, sure = instance.service.drain, [], True
+    endless = any(bundle.at_most is None for bundle in instance.hardware.purchases.values())
     for data in apart:
         problem = master.build(data, promises=False)
         ranked = rank(problem, [problem.by_throughput], limits)
@@ -131,12 +132,15 @@ def deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limi
         if ranked.found:
             found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
             seconds.extend([found[0]] if found else [])
+    if deadline is not None and endless:  # with as much as it takes, soon after the last unit is ready
+        seconds.append(2.0 * max(deadline, *(instance.startup(name) for name in instance.hardware.groups)))
     if deadline is None or not seconds or min(seconds) > 1e6 * deadline:  # no help to anybody
         return
     after = up(min(seconds))
     if not solvable(_with_deadline(instance, after)):
         return
-    if len({instance.startup(name) for name in instance.hardware.groups}) > 1:  # fewer late units may be done earlier
+    several = len({candidate.startup for data in apart for candidate in data.candidates}) > 1
+    if several or endless:  # fewer late units, or more that are bought, may be done earlier
         below, above = deadline, after
         while above > below * 1.0002:
             middle = (below * above) ** 0.5

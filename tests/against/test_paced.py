@@ -23,7 +23,7 @@ from tests.against.wide_case import wide_case
 from tests.against.wide_search import Found, WideSearch
 from tests.against.wide_units import Wide, batch_of, buffer, taus, wide_units
 
-SEEDS = range(70)
+SEEDS = range(60)
 NEAR = 1e-6
 
 
