@@ -123,11 +123,14 @@ def test_one_more_card_counts_where_bundles_bring_the_same() -> None:
     assert told["hardware.bundles.b.at_most"] == "4"
 
 
-def test_efficiency_has_no_margin_beside_a_target() -> None:
-    """At any lower efficiency the unit misses its target, though it has seconds to spare."""
+def test_the_margin_of_efficiency_beside_a_target_is_that_of_the_target() -> None:
+    """The unit has seconds to spare long after it misses its time per token."""
     asked = document({"batch": 8, "targets": {"tpot": "29.6 ms"}}, "pd-direct")
     plan = solve(built(asked), Options())
     assert plan.status == "optimal"
-    assert [one for one in plan.marginal if one.name == "efficiency"] == []
-    asked["hardware"]["efficiency"] = {"compute": 0.45, "bandwidth": 0.45}
-    assert solved(asked).status == "infeasible"
+    (margin,) = [one for one in plan.marginal if one.name == "efficiency"]
+    assert 0.9 < margin.step < 1.0
+    for share, status in ((1.0, "optimal"), (0.998, "infeasible")):
+        stated = 0.5 * margin.step * share
+        asked["hardware"]["efficiency"] = {"compute": stated, "bandwidth": stated}
+        assert solved(asked).status == status
