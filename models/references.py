@@ -168,6 +168,11 @@ def _bundles(hardware: dict[str, Any], groups: dict[str, Any]) -> Iterator[Probl
             elif mapping(groups[group]).get("servers") == "unlimited":
                 accepted = "a group with a number of servers, 0 where all come from bundles"
                 yield problem((*path, group), "is rented as needed already", group, accepted)
+            else:
+                each, cards = mapping(groups[group]).get("per_server"), bundle["cards"][group]
+                if is_whole(each) and is_whole(cards) and each > 0 and cards % each:
+                    accepted = f"a multiple of per_server = {each}"
+                    yield problem((*path, group), "are not whole servers", cards, accepted)
 
 
 def _given(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:

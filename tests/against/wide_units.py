@@ -152,13 +152,40 @@ def full_step(card: Card, kind: str, workload: Workload, load: Load, held: float
 
 
 def taus(card: Card, kind: str, loads: dict[str, tuple[Workload, Load]]) -> list[float]:
-    """Step times worth trying: every target, and where memory is full."""
+    """Step times worth trying: every target, where memory is full, and the best of each workload alone, by search."""
     targets = [w.targets.tpot for w, _ in loads.values()]
     points = {target for target in targets if target is not None}
     most = NEVER if None in targets else max(points)
     held = max(buffer(kind, load) for _, load in loads.values())
     full = [full_step(card, kind, w, load, held) for w, load in loads.values()]
-    return sorted(points | {min(seconds, most) for seconds in full if seconds is not None})
+    chosen = {n: wl for n, wl in loads.items() if wl[0].decodes and not isinstance(wl[0].batch, int)}
+    best = [_best(card, kind, name, wl, most, held) for name, wl in chosen.items()]
+    points |= {min(seconds, most) for seconds in (*full, *best) if seconds is not None}
+    return sorted(points)
+
+
+def _best(card: Card, kind: str, name: str, wl: tuple[Workload, Load], most: float, held: float) -> float | None:
+    """The step time at which a request takes the least of a unit that serves this workload alone beside ``held``."""
+
+    def needs(tau: float) -> float:
+        takes = paced(card, kind, {name: wl}, tau).get(name)
+        if takes is None:
+            return NEVER
+        compute, memory, kv, *_ = takes
+        own = card.room() - buffer(kind, wl[1])
+        return max(compute, memory, kv * own / (card.room() - held)) if card.room() > held else NEVER
+
+    low = card.cut.pp * wl[1].step.seconds(1) * (1 + 1e-12)
+    high = min(most, 1e6 * low)
+    if not low < high:
+        return None
+    while high > low * (1 + 1e-11):  # needs falls, then rises
+        third = (high / low) ** (1 / 3)
+        if needs(low * third) > needs(high / third):
+            low *= third
+        else:
+            high /= third
+    return min(low, most) if needs(low) < NEVER else None
 
 
 def _built(
