@@ -90,7 +90,9 @@ def served(plan: Plan, instance: Instance) -> str:
     taken = sum(result.served for result in plan.workloads.values())
     if instance.drops:
         share = words.percent(taken / instance.rate)
-        return f"{words.rate(taken)} of {words.rate(instance.rate)} requests/s served ({share})."
+        goal = plan.objective
+        worth = f"; {words.price(goal.value)} {goal.unit}" if "value" in goal.unit else ""
+        return f"{words.rate(taken)} of {words.rate(instance.rate)} requests/s served ({share}){worth}."
     return f"{words.rate(instance.rate)} requests/s served of {words.rate(plan.throughput)} possible{needed}."
 
 

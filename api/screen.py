@@ -114,17 +114,18 @@ def _today(plan: Plan, _: Instance) -> Iterator[str]:
         yield from words.wrap(line, indent=" ")
 
 
-def _why_not(plan: Plan, _: Instance) -> Iterator[str]:
+def _why_not(plan: Plan, instance: Instance) -> Iterator[str]:
     if not plan.alternatives:
         return
     rows = [["WHY NOT", "req/s", "drained", "cost/1000", "at capacity", ""]]
-    if plan.pools and plan.drain is not None:
-        gone = answer.gone(plan.drain.drained_s)
+    if plan.pools:
+        gone = answer.gone(plan.drain.drained_s) if plan.drain is not None and plan.drain.drained_s != 0.0 else "-"
         costs = [words.price(plan.cost.per_1000_requests), words.price(plan.cost.per_1000_at_capacity)]
-        rows.append(["this plan", words.rate(plan.throughput), gone, *costs, plan.scheme or ""])
+        rate = sum(result.served for result in plan.workloads.values()) if instance.drops else plan.throughput
+        rows.append(["this plan", words.rate(rate), gone, *costs, plan.scheme or ""])
     for row in plan.alternatives:
         known = bool(row.throughput)
-        gone = answer.gone(row.drained_s)
+        gone = "-" if row.drained_s == 0.0 else answer.gone(row.drained_s)  # nothing starts, nothing waits
         name = row.scheme + (" (not allowed)" if row.excluded else "")
         costs = [words.price(row.cost_per_1000_requests), words.price(row.cost_per_1000_at_capacity)]
         rows.append(

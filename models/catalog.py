@@ -14,6 +14,7 @@ KINDS = {
     "models": "llms",
     "links": "links",
     "storage": "storage",
+    "cpus": "cpus",
 }
 """Kind as users say it -> folder."""
 

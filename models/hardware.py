@@ -45,6 +45,27 @@ class Accelerator(Described):
     """Where each number comes from."""
 
 
+class Cpu(Described):
+    """One socket: its cores, the memory beside them, and what expert kernels reach on it."""
+
+    name: str
+    """Catalog name."""
+    vendor: str | None = None
+    """Maker."""
+    cores: Count
+    """Cores of the socket."""
+    memory: PositiveBytes
+    """Memory at the socket."""
+    bandwidth: PositiveBytesPerSecond
+    """Reached when threads read the memory of their own socket."""
+    remote_bandwidth: PositiveBytesPerSecond
+    """Reached when they read that of the other socket."""
+    kernels: Annotated[dict[str, PositiveFlopPerSecond], Field(min_length=1)]
+    """FLOP/s that matrix kernels reach, by instruction set."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Where each number comes from."""
+
+
 class Efficiency(Described):
     """Share of peak that kernels reach."""
 

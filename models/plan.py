@@ -85,6 +85,15 @@ class Pool(Described):
     """By workload."""
 
 
+class Servers(Described):
+    """Servers that are filled alike, where units of several sizes do not nest in a server."""
+
+    group: str
+    count: int
+    blocks: dict[str, int]
+    """GPUs of a block (a unit, or a stage of one) -> blocks of that size that one server has room for."""
+
+
 class Handoff(Described):
     """Context state handed from one group to another."""
 
@@ -275,6 +284,8 @@ class Plan(Described):
     scheme: str | None
     throughput: float | None
     pools: list[Pool]
+    servers: list[Servers] = Field(default_factory=list)
+    """How servers are filled, of groups where that is no matter of course."""
     handoffs: list[Handoff]
     workloads: dict[str, WorkloadResult]
     resources: list[Resource]

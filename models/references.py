@@ -151,6 +151,11 @@ def _prices(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _bundles(hardware: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
+    brought = {group for _, bundle in entries(hardware.get("bundles")) for group in mapping(bundle.get("cards"))}
+    for name, described in entries(groups):
+        if is_whole(described.get("servers")) and described["servers"] == 0 and name not in brought:
+            accepted = "a number of servers, `unlimited`, or a bundle that brings its GPUs"
+            yield problem(("hardware", "groups", name, "servers"), "no server, and no bundle brings any", 0, accepted)
     for name, bundle in entries(hardware.get("bundles")):
         path: Path = ("hardware", "bundles", name, "cards")
         if name in groups:
@@ -163,6 +168,11 @@ def _bundles(hardware: dict[str, Any], groups: dict[str, Any]) -> Iterator[Probl
             elif mapping(groups[group]).get("servers") == "unlimited":
                 accepted = "a group with a number of servers, 0 where all come from bundles"
                 yield problem((*path, group), "is rented as needed already", group, accepted)
+            else:
+                each, cards = mapping(groups[group]).get("per_server"), bundle["cards"][group]
+                if is_whole(each) and is_whole(cards) and each > 0 and cards % each:
+                    accepted = f"a multiple of per_server = {each}"
+                    yield problem((*path, group), "are not whole servers", cards, accepted)
 
 
 def _given(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:

@@ -57,7 +57,7 @@ def times(name: object, place: Place, base: Path | None) -> list[float]:
     Raises BadInput where there are fewer than two, or a row that cannot be read.
     """
     found: list[float] = []
-    column = ""
+    column, dates = "", False
     for line, row in _rows(name, place, base):
         if not column:
             known = [key for key in row if key.lower() in _TIMES]
@@ -65,7 +65,14 @@ def times(name: object, place: Place, base: Path | None) -> list[float]:
                 accepted = "one of the columns " + ", ".join(_TIMES)
                 raise _bad(place, "has no column of times", ", ".join(row), accepted)
             column = known[0]
-        found.append(_time(row.get(column) or "", place, line))
+            dates = not _is_number(row.get(column) or "")
+        text = row.get(column) or ""
+        if _is_number(text) is dates:
+            kind = "dates" if dates else "seconds"
+            raise _bad(
+                place, f"row in line {line} of the file: not of the kind of the rows before", text, f"{kind} throughout"
+            )
+        found.append(_time(text, place, line))
     if len(found) < 2:
         raise _bad(place, f"holds {len(found)} arrivals", shown(name), "two or more")
     return sorted(found)
@@ -115,6 +122,14 @@ def _weight(text: str | None, key: str, place: Place, line: int, problems: list[
         return value
     problems.append(Problem(path_text(place), f"row in line {line} of the file: {key} is no weight", text, "0 or more"))
     return 0.0
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _time(text: str, place: Place, line: int) -> float:

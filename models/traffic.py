@@ -37,16 +37,18 @@ def settle(workload: dict[str, Any], path: Place, base: Path | None) -> list[Pro
         value = ", ".join(said) if said else None
         return [_problem((*path, "rate"), message, value, "one of rate, users with think_time, per_day, arrivals")]
     try:
-        rate, text = _rate(taken, path, base)
+        rate, text, mean = _rate(taken, path, base)
     except BadInput as error:
         return list(error.problems)
     workload["rate"] = write(rate, REQUEST_RATE)
     workload["rate_from"] = text
+    if mean is not None:
+        workload["mean_rate"] = write(mean, REQUEST_RATE)
     return []
 
 
-def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str]:
-    """Requests/s and how they follow. Raises BadInput."""
+def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str, float | None]:
+    """Requests/s, how they follow, and the mean where they are those of a busy window. Raises BadInput."""
     if "think_time" in taken and "users" not in taken:
         raise _bad((*path, "think_time"), "stands without users", taken["think_time"], "users beside it")
     if "dispersion" in taken and ("plan_for" not in taken or "arrivals" in taken):
@@ -56,14 +58,14 @@ def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float,
         return _from_file(taken, path, base)
     mean, text = _mean(taken, path)
     if "plan_for" not in taken:
-        return mean, text
+        return mean, text, None
     share, span, said = _window(taken["plan_for"], path)
     dispersion = taken.get("dispersion", 1.0)
     if isinstance(dispersion, bool) or not isinstance(dispersion, int | float) or not 1.0 <= dispersion <= 1e6:
         raise _bad((*path, "dispersion"), "is not a dispersion", dispersion, "a number from 1 (Poisson) to 1e6")
     count = _count(mean * span, float(dispersion), share)
     law = "Poisson" if dispersion == 1 else f"variance {dispersion:g} times the mean"
-    return max(count, 1) / span, f"{said} at a mean of {text}: {count:,} requests in a window ({law})"
+    return max(count, 1) / span, f"{said} at a mean of {text}: {count:,} requests in a window ({law})", mean
 
 
 def _mean(taken: dict[str, Any], path: Place) -> tuple[float, str]:
@@ -134,7 +136,7 @@ def _naturals() -> Iterator[int]:
         count += 1
 
 
-def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str]:
+def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str, float | None]:
     place = (*path, "arrivals")
     times = tabular.times(taken["arrivals"], place, base)
     name = Path(str(taken["arrivals"])).name
@@ -143,13 +145,13 @@ def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[f
         raise _bad(place, "all arrivals are in the same second", name, "arrivals over some time")
     mean = (len(times) - 1) / span
     if "plan_for" not in taken:
-        return mean, f"mean of {len(times):,} arrivals in {name}"
+        return mean, f"mean of {len(times):,} arrivals in {name}", None
     share, length, said = _window(taken["plan_for"], path)
     counts = windows([time - first for time in times], length)
     if not counts:
         raise _bad((*path, "plan_for"), f"{name} holds {span:.6g} s, less than a window", taken["plan_for"], _EXAMPLE)
     count = percentile(counts, share)
-    return max(count, 1) / length, f"{said} of {name}: {count:,} requests in a window, mean {mean:.4g} requests/s"
+    return max(count, 1) / length, f"{said} of {name}: {count:,} requests in a window, mean {mean:.4g} requests/s", mean
 
 
 def windows(times: Sequence[float], length: float) -> list[int]:

@@ -77,6 +77,8 @@ class Workload(Described):
     """Arrivals; or `users` with `think_time`, `per_day`, or `arrivals`, from which it follows."""
     rate_from: str | None = None
     """How the rate followed from what the file says."""
+    mean_rate: PositiveRequestsPerSecond | None = None
+    """Arrivals on average, where `rate` is that of a busy window; costs of a request are told by it."""
     input: TokenCount | None = None
     """Input tokens of a request, cached ones included; or `lengths`."""
     output: TokenCount | None = None
@@ -112,6 +114,11 @@ class Workload(Described):
         if self.lengths is not None:
             return tuple(LengthClass(one.share, one.input, one.output, one.cached) for one in self.lengths)
         return (LengthClass(1.0, self.input or 1, self.output or 1, self.cached),)
+
+    @property
+    def average(self) -> float:
+        """Arrivals on average, in requests/s."""
+        return self.rate if self.mean_rate is None else self.mean_rate
 
     @property
     def decodes(self) -> bool:

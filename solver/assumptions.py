@@ -83,6 +83,9 @@ def _demand(instance: Instance) -> Iterator[Assumption]:
         if workload.rate_from is not None:
             value = f"{workload.rate:.6g} requests/s: {workload.rate_from}"
             yield Assumption(name=f"workloads.{name}.rate", value=value, provenance="given")
+        if workload.mean_rate is not None:
+            value = f"{workload.mean_rate:.6g} requests/s on average: costs of a request are told by it"
+            yield Assumption(name=f"workloads.{name}.mean_rate", value=value, provenance="given")
         if workload.lengths is not None:
             value = (
                 f"{len(workload.lengths)} classes, mean {workload.mean_input:.6g} in, {workload.mean_output:.6g} out; "

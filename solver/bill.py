@@ -2,15 +2,16 @@
 
 from models.instance import Instance
 from models.plan import Cost
-from solver.assemble import Chosen, purchases
+from solver.chosen import Chosen
 from solver.formulas import cost as money
+from solver.usage import purchases
 
 
 def cost(chosen: Chosen) -> Cost:
     """What the plan costs an hour, and per request and token that qualifies."""
     instance = chosen.instance
     spent = money_per_second(chosen)
-    qualifying = sum(money.qualifying_rate(chosen.served(n), w.qualifying) for n, w in instance.workloads.items())
+    qualifying = sum(money.qualifying_rate(_average(chosen, n), w.qualifying) for n, w in instance.workloads.items())
     output, total = served_tokens(chosen)
 
     def per(rate: float, many: float) -> float | None:
@@ -57,12 +58,18 @@ def money_per_second(chosen: Chosen) -> float | None:
 
 def value_per_second(chosen: Chosen) -> float:
     """What the requests that are served and qualify are worth together."""
-    return sum(w.value * w.qualifying * chosen.served(name) for name, w in chosen.instance.workloads.items())
+    return sum(w.value * w.qualifying * _average(chosen, name) for name, w in chosen.instance.workloads.items())
+
+
+def _average(chosen: Chosen, name: str) -> float:
+    """Requests/s of a workload that are served on average, where the plan is for a busy window."""
+    workload = chosen.instance.workloads[name]
+    return chosen.served(name) * workload.average / workload.rate
 
 
 def served_tokens(chosen: Chosen) -> tuple[float, float]:
     """Output tokens and all tokens a second of what is served."""
-    served = [(chosen.served(name), w) for name, w in chosen.instance.workloads.items()]
+    served = [(_average(chosen, name), w) for name, w in chosen.instance.workloads.items()]
     output = sum(rate * w.mean_output for rate, w in served)
     return output, output + sum(rate * w.mean_input for rate, w in served)
 

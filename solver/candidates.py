@@ -153,17 +153,23 @@ def _of_cut(
                 block=cut.block,
                 tau=built.tau if built.tau > 0 else None,
                 first=_first_tokens(kind, shape, cut, able),
-                charges=_charges(kind, shape, topology, cut, able),
+                charges=charges(kind, shape, topology, cut, able),
                 device=cut.device,
                 power=cut.cards * (described.accelerator.power or 0.0),
             )
-            yield from faces(unit, shape, able) if kind == units.HYBRID else [unit]
+            if kind == units.HYBRID:
+                sent = {part: charges(part, shape, topology, cut, able) for part in (units.PREFILL, units.DECODE)}
+                yield from faces(unit, shape, able, sent)
+            else:
+                yield unit
 
 
-def faces(unit: Candidate, shape: Shape, workloads: Mapping[str, Workload]) -> Iterator[Candidate]:
+def faces(
+    unit: Candidate, shape: Shape, workloads: Mapping[str, Workload], sent: Mapping[Kind, dict[str, dict[str, float]]]
+) -> Iterator[Candidate]:
     """A unit of many uses: of whole requests, and without GPUs of their own, of prefill alone and of decode alone.
 
-    It does one thing at a time, so what all uses take adds up.
+    It does one thing at a time, so what all uses take adds up; ``sent`` is what each stage sends between its stages.
     """
     gpu = unit.device
     if gpu is None:
@@ -174,13 +180,13 @@ def faces(unit: Candidate, shape: Shape, workloads: Mapping[str, Workload]) -> I
     costs = {name: units.costs(shape, gpu, workload) for name, workload in workloads.items()}
     first = {n: costs[n].first_token for n, w in workloads.items() if w.targets.ttft is not None}
     alone = {name: (cost.prefill_seconds,) for name, cost in costs.items()}
-    none = replace(
-        unit, cards=0, block=0, price=0.0, power=0.0, resources=("time",), shared=shared, face=True, charges={}
-    )
+    none = replace(unit, cards=0, block=0, price=0.0, power=0.0, resources=("time",), shared=shared, face=True)
+    first_sent, later_sent = sent[units.PREFILL], sent[units.DECODE]
+    none = replace(none, charges=first_sent)
     yield replace(none, kind=units.PREFILL, label=f"{unit.label}/prefill", demand=alone, first=first)
     decoded = {n: (whole[n][0] - alone[n][0],) for n, workload in workloads.items() if workload.decodes}
     if decoded:
-        yield replace(none, kind=units.DECODE, label=f"{unit.label}/decode", demand=decoded)
+        yield replace(none, kind=units.DECODE, label=f"{unit.label}/decode", demand=decoded, charges=later_sent)
 
 
 def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
@@ -221,9 +227,10 @@ def _first_tokens(kind: Kind, shape: Shape, cut: Cut, workloads: Mapping[str, Wo
     }
 
 
-def _charges(
+def charges(
     kind: Kind, shape: Shape, topology: Topology, cut: Cut, workloads: Mapping[str, Workload]
 ) -> dict[str, dict[str, float]]:
+    """By workload: share of each channel that one request a second takes between the stages of a unit."""
     if cut.across is None:
         return {}
     charged = {}

@@ -116,7 +116,7 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "compute_s": None if work is None else work.compute,
         "memory_s": None if work is None else work.memory,
         "unit_seconds": need,
-        "rate": 1.0 / need,
+        "rate": 1.0 / need if need > 0.0 else None,
         "memory_bytes": None if candidate.memory is None else candidate.memory.used,
         "provenance": "roofline" if candidate.measured is None else "measured",
         "reason": None,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from models.hardware import Store
 from models.instance import Instance
 from models.plan import Row, Status
-from solver import assemble, bill, physics, settle
-from solver.assemble import Chosen
+from solver import bill, physics, settle, usage
 from solver.backend import Limits
+from solver.chosen import FULL, Chosen
 from solver.data import Data, gather
 from solver.formulas import cost as money
 from solver.milp import master
@@ -36,7 +36,8 @@ def compare(instance: Instance, limits: Limits) -> list[Row]:
 
 def alternatives(data: Data, limits: Limits) -> list[Alternative]:
     """A row for every scheme: allowed ones first, then those that the instance excludes."""
-    return [alternative(data, scheme, limits) for scheme in data.schemes]
+    endless = any(bundle.at_most is None for bundle in data.instance.hardware.purchases.values())
+    return [alternative(data, scheme, limits, endless) for scheme in data.schemes]
 
 
 def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False) -> Alternative:
@@ -69,7 +70,8 @@ def chosen_of(data: Data, ranked: Ranked) -> Chosen:
     wide = data.widened(ranked.steps)
     settled = settle.capacity(wide, ranked.counts)
     loaded = settle.load(wide, ranked.counts)
-    return Chosen(wide, ranked.counts, settled, loaded, ranked.bundles, ranked.steps)
+    filled = tuple((one.group, count, dict(one.blocks)) for one, count in ranked.filled)
+    return Chosen(wide, ranked.counts, settled, loaded, ranked.bundles, ranked.steps, filled)
 
 
 def _empty(scheme: str, status: Status, excluded: bool, reason: str) -> Row:
@@ -94,21 +96,22 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
     instance, most = chosen.instance, chosen.settled.throughput
     found = settle.drained(chosen.data, chosen.counts, chosen.settled) if most > 0 else None
     drained = found[0] if found else None
-    busiest = max(assemble.charges(chosen).values(), default=0.0)
+    busiest = max(usage.charges(chosen).values(), default=0.0)
     compute = most  # a limit that does not bind takes nothing away
-    if busiest >= assemble.FULL or most <= 0:
+    if busiest >= FULL or most <= 0:
         compute = settle.most(chosen.data, chosen.counts, links=False)
     reason = breaks(chosen, drained)
+    served = sum(chosen.served(name) for name in instance.workloads) if chosen.loaded is not None else 0.0
     return Row(
         scheme=scheme,
         status=status,
-        throughput=most,
+        throughput=served if instance.drops else most,
         compute_capacity=compute,
         channel_capacity=most / busiest if busiest > 0 else None,
         payload_bytes_per_request=payload(chosen),
         drained_s=drained,
         met=reason is None,
-        cost_per_1000_requests=_cost(chosen, min(most, instance.rate)),
+        cost_per_1000_requests=_cost(chosen, served if instance.drops else min(most, instance.rate)),
         cost_per_1000_at_capacity=_cost(chosen, most),
         split=split(chosen),
         excluded=excluded,
@@ -143,7 +146,7 @@ def _cost(chosen: Chosen, completed: float) -> float | None:
     spent = bill.money_per_second(chosen)
     if spent is None or completed <= 0:
         return None
-    share = sum(w.rate * w.qualifying for w in instance.workloads.values()) / instance.rate
+    share = sum(w.average * w.qualifying for w in instance.workloads.values()) / instance.rate
     return money.cost_per_thousand(spent, money.qualifying_rate(completed, share))
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from models.errors import BadInput, Problem
 from models.given import CurrentPool
 from models.plan import Today
-from solver import assemble, bill, compare, settle
-from solver.assemble import Chosen
+from solver import bill, compare, settle, usage
 from solver.candidates import Candidate
+from solver.chosen import Chosen
 from solver.data import Data
 
 
@@ -62,7 +62,7 @@ def evaluate(data: Data) -> Today:
         throughput=most,
         holds=reason is None,
         reason=reason,
-        binds=[row.name for row in assemble.resources(today, None) if row.binding and not row.name.startswith("cards")],
+        binds=[row.name for row in usage.resources(today, None) if row.binding and not row.name.startswith("cards")],
         breaks_at=None if margin is None else margin * instance.rate,
         drained_s=found[0] if found else None,
         cost_per_hour=None if spent is None else 3600.0 * spent,

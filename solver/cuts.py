@@ -4,7 +4,6 @@ Tensor parallelism stays inside a server. The stages of a unit stand in one serv
 to a server, and what passes between them crosses the group's link.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.hardware import Group
@@ -76,24 +75,36 @@ def one(instance: Instance, topology: Topology, group: str, shape: Shape, tp: in
 
 
 def cuts(instance: Instance, topology: Topology, group: str, model: str, shape: Shape) -> list[Cut]:
-    """Every cut to be tried for ``model`` on ``group``: as stated, else powers of two inside a server, and as few
-    stages as hold the weights.
+    """Every cut to be tried for ``model`` on ``group``: as stated, else powers of two inside a server, and at the
+    widest of them more stages where weights take most of the memory.
     """
     described, llm = instance.hardware.groups[group], instance.models[model]
-    found: list[Cut] = []
-    tps = _tensor(described, llm)
-    stated = _both(described.pp, llm.pp)
-    for tp in tps:
-        plain = one(instance, topology, group, shape, tp, 1)
-        if plain is None:
-            continue
-        if stated is not None:
-            found.extend(cut for pp in stated if (cut := one(instance, topology, group, shape, tp, pp)))
-            continue
-        found.append(plain)
-        if tp == max(tps) and not _holds(plain, shape):
-            found.extend(_staged(instance, topology, group, shape, tp, llm.num_hidden_layers))
+    stated, found = _both(described.pp, llm.pp), list[Cut]()
+    degrees = _tensor(described, llm)
+    for tp in degrees:
+        stages = stated or (_stages(shape, llm, described, tp) if tp == max(degrees) else [1])
+        made = (one(instance, topology, group, shape, tp, pp) for pp in stages)
+        found.extend(cut for cut in made if cut is not None)
     return found
+
+
+ROOMY = 0.5
+"""Share of the memory up to which weights leave so much room for state that more stages need not be tried."""
+
+
+def _stages(shape: Shape, llm: Llm, group: Group, tp: int) -> list[int]:
+    """Numbers of stages to be tried: one where it holds the weights, the fewest that hold them, and the fewest that
+    leave half of the memory for state.
+    """
+    tried: list[int] = []
+    for pp in range(1, min(llm.num_hidden_layers, MOST_STAGES) + 1):
+        device = Device(group.accelerator.memory * group.usable, 1.0, 1.0, 1.0, tp, pp)
+        held = physics.weights_on_card(shape, device) / device.memory
+        if held < 1.0 and (not tried or held <= ROOMY):
+            tried.append(pp)
+        if held <= ROOMY:
+            break
+    return tried or [1]
 
 
 def _tensor(group: Group, llm: Llm) -> list[int]:
@@ -109,24 +120,6 @@ def _both(one: list[int] | None, other: list[int] | None) -> list[int] | None:
     if one is None or other is None:
         return one if other is None else other
     return [degree for degree in one if degree in other]
-
-
-def _holds(cut: Cut, shape: Shape) -> bool:
-    return physics.weights_on_card(shape, cut.device) < cut.device.memory
-
-
-def _staged(instance: Instance, topology: Topology, group: str, shape: Shape, tp: int, layers: int) -> Iterator[Cut]:
-    """The cut with the fewest stages that hold the weights, and the one with twice as many."""
-    for pp in range(2, min(layers, MOST_STAGES) + 1):
-        cut = one(instance, topology, group, shape, tp, pp)
-        if cut is None:
-            return
-        if _holds(cut, shape):
-            yield cut
-            double = one(instance, topology, group, shape, tp, min(2 * pp, layers))
-            if double is not None:
-                yield double
-            return
 
 
 def would_fit(instance: Instance, group: str, model: str, shape: Shape) -> str:

@@ -45,7 +45,7 @@ def _dominates(a: Candidate, b: Candidate, same_size: bool) -> bool:
     if a.shared is not None or b.shared is not None:
         return False  # one use of a unit says nothing about the others
     times = b.cards // a.cards
-    if times < 1 or (times != 1 and same_size) or (times > 1 and b.block % a.block):
+    if times < 1 or (times != 1 and same_size) or not _in_place(a, times, b):
         return False
     if a.schemes != b.schemes and (same_size or a.stage != "both"):
         return False
@@ -54,6 +54,11 @@ def _dominates(a: Candidate, b: Candidate, same_size: bool) -> bool:
     if any(a.first.get(name, 0.0) > seconds for name, seconds in b.first.items()) or not _lighter(a, b):
         return False
     return all(_covered(a, k, b, times) for k in range(len(a.resources)))
+
+
+def _in_place(a: Candidate, times: int, b: Candidate) -> bool:
+    """Whether so many units of ``a`` stand in the room of one unit of ``b``, block by block."""
+    return (b.cards // b.block) * (b.block // a.block) >= times * (a.cards // a.block)
 
 
 def _lighter(a: Candidate, b: Candidate) -> bool:

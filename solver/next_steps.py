@@ -5,13 +5,12 @@ from dataclasses import replace
 
 from models.hardware import Step
 from models.plan import Marginal
-from solver import assemble, settle
-from solver.assemble import Chosen
 from solver.backend import Limits, gap
+from solver.chosen import Chosen, scheme_of
 from solver.data import Data
+from solver.margins import margins, with_link
 from solver.milp import master
 from solver.optimise import Ranked, rank
-from solver.rounding import down, up
 from solver.rounding import text as digits
 from solver.topology import Topology
 
@@ -26,13 +25,12 @@ def marginals(allowed: Data, chosen: Chosen, limits: Limits) -> list[Marginal]:
     """
     apart = allowed.apart()
     may_idle = leaves_cards_idle(allowed)
-    margins = _margins(chosen, limits)
-    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
-    steps = [] if endless else _steps(allowed)
+    told = margins(chosen, limits)
+    steps = _steps(allowed)
     costs = allowed.instance.objective in ("cost", "effective_cost") and not allowed.instance.drops
     savings = _savings(chosen, apart, steps, limits) if may_idle and costs else []
     rows = _more_served(allowed, apart, chosen, steps, may_idle, limits)
-    return [*rows, *savings, *margins]
+    return [*rows, *savings, *told]
 
 
 def _steps(data: Data) -> list[tuple[dict[str, int], str]]:
@@ -52,14 +50,18 @@ def _more_served(
 ) -> list[Marginal]:
     """What one more of each lets the cards serve; where the plan leaves some idle, beyond what all of them could."""
     most_now = chosen.settled.throughput
-    base = _most(apart, {}, limits) if may_idle else most_now
+    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
+    if endless or allowed.instance.drops:
+        return []  # what more would bring has no end, or is told in value
+    base = _most(apart, {}, limits) if may_idle or _serves_less(allowed) else most_now
     if base is None:
         return []
-    schemes = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
+    schemes = {scheme_of(chosen, index) for index, _ in chosen.used}
     same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
     rows, beyond = [], ""
-    if base > most_now * (1.0 + 1e-6) and steps:  # the objective leaves cards idle
-        text = f"with every GPU in use: {base:.2f} requests/s (+{base - most_now:.2f})"
+    if base > most_now * (1.0 + 1e-6):  # the objective leaves cards idle, or asks for other units
+        word = "with every GPU in use" if may_idle else "with units for the most requests/s alone"
+        text = f"{word}: {base:.2f} requests/s (+{base - most_now:.2f})"
         rows.append(Marginal(name="cards", step=0.0, unit="cards", gain=base - most_now, text=text))
         beyond = " beyond that"
     for extra, text in steps:
@@ -67,6 +69,14 @@ def _more_served(
         if most is None:
             continue
         more = _more(extra, text + beyond, base, most)
+        name = next(iter(extra))
+        each = allowed.instance.hardware.groups[name].per_server
+        if not more.gain and len(extra) == 1 and each > 1:  # a single GPU may make no unit: ask for a whole server
+            server = _most(apart, {name: each}, limits)
+            if server is not None:
+                extra, most = {name: each}, server
+                more = _more(extra, f"+1 server of {name} ({each} GPUs)" + beyond, base, most)
+                more = more.model_copy(update={"step": float(each)})
         alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
         if alone is not None and alone < most * (1.0 - 1e-6):
             more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(schemes))} alone"})
@@ -83,10 +93,9 @@ def _wider(allowed: Data, chosen: Chosen, base: float | None, beyond: str, limit
             continue
         ports = link.step.ports if link.step else 1
         free = link.model_copy(update={"step": Step.model_construct(ports=ports, price=0.0, at_most=10**4)})
-        hardware = allowed.instance.hardware.model_copy(
-            update={"links": {**allowed.instance.hardware.links, name: free}}
-        )
-        there = replace(allowed, topology=Topology(hardware)).widened({name: 1})
+        there = replace(allowed, topology=Topology(with_link(allowed.instance, name, free).hardware)).widened({name: 1})
+        more_ports = link.model_copy(update={"ports": link.ports + ports})  # what is for sale comes on top
+        there = replace(there, instance=with_link(allowed.instance, name, more_ports))
         most = _most(there.apart(), {}, limits)
         if most is not None:
             word = "step" if link.step else "port"
@@ -106,6 +115,8 @@ def _savings(
         less = _cheapest(apart, extra, limits)
         if now is None or less is None:
             continue
+        if instance.billing.pay == "reserved":  # then it is paid for, used or not
+            less += sum(3600.0 * (instance.hardware.groups[name].price or 0.0) for name in extra)
         unit = f"{instance.billing.currency}/h"
         saved = now - less if now - less > 1e-6 * now else 0.0
         said = f"{less:,.2f} instead of {now:,.2f} {unit}" if saved else "no cheaper"
@@ -140,6 +151,13 @@ def _most(apart: Sequence[Data], extra: dict[str, int], limits: Limits) -> float
     return max(values, default=None)
 
 
+def _serves_less(data: Data) -> bool:
+    """Whether a plan with every card in use may still serve less than its cards could, for the sake of a promise."""
+    instance = data.instance
+    several = instance.service.drain is not None and len({c.startup for c in data.candidates}) > 1
+    return instance.objective == "headroom" or instance.limits.spare is not None or several
+
+
 def leaves_cards_idle(data: Data) -> bool:
     """Whether the plan may serve less than its cards could: only where leaving cards idle is worth something."""
     instance = data.instance
@@ -154,60 +172,3 @@ def _more(extra: dict[str, int], text: str, base: float, most: float) -> Margina
     gain = 0.0 if gain < 1e-4 * max(base, 1e-12) else gain
     outcome = f"{most:.2f} requests/s" + (f" (+{gain:.2f})" if gain else " (no more: something else binds)")
     return Marginal(name=f"cards[{','.join(extra)}]", step=1.0, unit="cards", gain=gain, text=f"{text}: {outcome}")
-
-
-def _margins(chosen: Chosen, limits: Limits) -> list[Marginal]:
-    """Arrivals, efficiency and links at which the chosen units just keep every promise."""
-    instance, rows = chosen.instance, []
-    most = None if limits.over else settle.margin(chosen.data, chosen.counts, "arrivals")
-    if most is not None:
-        rate = most * instance.rate
-        rows.append(
-            Marginal(
-                name="arrivals",
-                step=rate,
-                unit="requests/s",
-                gain=None,
-                text=f"arrivals may grow to {down(rate):.4g} requests/s and every limit still holds",
-            )
-        )
-    deadline = instance.service.drain
-    if most is not None and deadline is not None and not limits.over:
-        service = instance.service.model_copy(update={"drain": deadline + 1.0})
-        later = replace(chosen.data, instance=instance.model_copy(update={"service": service}))
-        more = settle.margin(later, chosen.counts, "arrivals")
-        if more is not None:
-            gain = max(0.0, (more - most) * instance.rate)
-            grows = f"arrivals may grow to {down(more * instance.rate):.4g} requests/s"
-            text = f"+1 s of deadline: {grows if gain > 1e-9 else 'nothing more, something else binds'}"
-            rows.append(Marginal(name="drain", step=1.0, unit="s", gain=gain, text=text))
-    measured = all(candidate.measured for _, candidate in chosen.used)
-    least = None if limits.over or measured else settle.margin(chosen.data, chosen.counts, "efficiency")
-    if least is not None:
-        stated = instance.hardware.efficiency
-        same = stated.compute == stated.bandwidth and not any(
-            group.efficiency for group in instance.hardware.groups.values()
-        )
-        text = (
-            f"from {stated.compute:.4g} to {up(stated.compute * least):.4g}"
-            if same
-            else f"to {100.0 * up(least):.4g} % of what is assumed"
-        )
-        rows.append(
-            Marginal(name="efficiency", step=least, unit="of stated", gain=None, text=f"efficiency may fall {text}")
-        )
-    for channel in chosen.data.topology.channels.values():
-        resource = f"link[{channel.name}]"
-        if any(resource in chosen.data.routes[r].charges for r in chosen.live_routes):
-            share = None if limits.over else settle.margin(chosen.data, chosen.counts, resource)
-            if share is not None:
-                rows.append(
-                    Marginal(
-                        name=resource,
-                        step=share * channel.capacity,
-                        unit="B/s",
-                        gain=None,
-                        text=f"link {channel.name} may shrink to {up(share * channel.capacity / 1e9):.4g} GB/s in all",
-                    )
-                )
-    return rows

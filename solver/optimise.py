@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from solver.backend import PROOF, Limits, Outcome, Session, gap
 from solver.milp.master import Goal, Master
 from solver.milp.model import Row
+from solver.milp.servers import Filling
 
 SLACK = 1e-7
 """Relative room left on a goal that is met: above the solver's own, so that the next goal is not cut off, and below any
@@ -27,6 +28,8 @@ class Ranked:
     """How many of each thing are bought."""
     steps: Mapping[str, int] = field(default_factory=dict)
     """How many steps are added to each link."""
+    filled: tuple[tuple[Filling, int], ...] = ()
+    """How many servers are filled in each way, where that matters."""
 
     @property
     def found(self) -> bool:
@@ -63,10 +66,11 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
     counts = tuple(round(last.values[master.units[owner]]) for owner in master.data.owners)
     bundles = {name: round(last.values[column]) for name, column in master.purchases.bundles.items()}
     steps = {name: round(last.values[column]) for name, column in master.purchases.steps.items()}
+    filled = tuple((one, count) for one in master.fillings if (count := round(last.values[one.column])))
     if not goals[0].terms:
-        return Ranked(status, counts, None, None, tuple(stages), bundles, steps)
+        return Ranked(status, counts, None, None, tuple(stages), bundles, steps, filled)
     bound = None if first.bound is None else first.bound * goals[0].unit
-    return Ranked(status, counts, stages[0][1], bound, tuple(stages), bundles, steps)
+    return Ranked(status, counts, stages[0][1], bound, tuple(stages), bundles, steps, filled)
 
 
 MOST_ROUNDS = 50

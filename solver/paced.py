@@ -19,7 +19,7 @@ from solver.physics import Device, Shape
 from solver.units import Costs, Kind, MemoryUse
 
 RESOURCES = ("compute", "memory", "kv", "slots", "ttft")
-BETWEEN = 3
+BETWEEN = 1
 """Points of the grid between the least and the largest step time that something asks for."""
 
 
@@ -37,8 +37,18 @@ class Paced:
 
 
 def is_paced(kind: Kind, workloads: Mapping[str, Workload]) -> bool:
-    """Whether a target of one of the workloads asks for step times: not where its batch is a stated number."""
-    return kind.stage != "prefill" and any(_asks(kind, workload) for workload in workloads.values())
+    """Whether a target asks for step times. A stated batch says how long a step takes only where a unit serves nothing
+    else: the requests of others make it longer.
+    """
+    if kind.stage == "prefill" or not any(workload.decodes for workload in workloads.values()):
+        return False
+    if any(_asks(kind, workload) for workload in workloads.values()):
+        return True
+    return len(workloads) > 1 and any(
+        (workload.decodes and workload.targets.tpot is not None)
+        or (kind.overlapped and _first(kind, workload) is not None)
+        for workload in workloads.values()
+    )
 
 
 def _asks(kind: Kind, workload: Workload) -> bool:
@@ -61,6 +71,9 @@ def grid(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload
         batch = units.largest_batch(shape, gpu, workload, buffer)
         if isinstance(workload.batch, int):
             batch = min(batch, workload.batch)
+        if not isinstance(workload.batch, int) and workload.decodes:
+            even = _even(kind, shape, gpu, workload, buffer, most)
+            points |= {even} if even is not None else set()
         if batch and workload.decodes:
             full = gpu.pp * units.costs(shape, gpu, workload).step.at(units.in_step(gpu, batch)).seconds
             points.add(min(full, most))
@@ -70,6 +83,38 @@ def grid(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload
         ratio = (listed[-1] / listed[0]) ** (1.0 / (BETWEEN + 1))
         listed = sorted({*listed, *(listed[0] * ratio**k for k in range(1, BETWEEN + 1))})
     return listed
+
+
+def _even(kind: Kind, shape: Shape, gpu: Device, workload: Workload, buffer: float, most: float) -> float | None:
+    """The step time at which a unit that serves this workload alone is as busy as it is full: the best it has.
+
+    Longer steps spread the weights over more requests, which hold more state.
+    """
+    cost = units.costs(shape, gpu, workload)
+    room = gpu.memory - physics.weights_on_card(shape, gpu) - buffer
+    compute, memory = _own(kind, cost)
+    step = cost.step
+    if room <= 0.0 or not cost.held:
+        return None
+
+    def busy(tau: float) -> float:
+        """Seconds of a request over those of its state, less 1."""
+        sigma = tau / gpu.pp
+        left = 1.0 - step.beside / sigma, 1.0 - (step.fixed + step.beside) / sigma
+        if min(left) <= 0.0:
+            return 1.0
+        return max(compute / left[0], memory / left[1]) - cost.calls * tau * cost.held / room
+
+    low = gpu.pp * step.at(1.0).seconds
+    high = min(most, low * 1e6)
+    if busy(low) <= 0.0 or busy(high) > 0.0:  # full before it is busy, or never
+        return None if high == most or busy(low) <= 0.0 else high
+    while high > low * (1.0 + 1e-12):
+        middle = (low * high) ** 0.5
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if busy(middle) > 0.0 else (low, middle)
+    return high
 
 
 def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload], tau: float) -> Paced | None:

@@ -9,7 +9,7 @@ def unreachable(data: Data) -> list[Problem]:
     """A problem for each workload whose every allowed scheme hands state over where no path exists."""
     instance = data.instance
     allowed = [BY_NAME[name] for name in instance.schemes.allow]
-    if any(scheme.legs is None for scheme in allowed):
+    if any(kind.stage == "both" for scheme in allowed for kind in scheme.kinds):  # requests may stay where they are
         return []
     problems = []
     for name, workload in instance.workloads.items():

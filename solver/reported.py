@@ -7,8 +7,8 @@ from typing import Any
 
 from models.instance import Instance
 from models.plan import Plan
-from solver import assemble, bill, times
-from solver.assemble import Chosen
+from solver import assemble, bill, times, usage
+from solver.chosen import Chosen
 from solver.data import Data, gather
 from solver.formulas import drain as fluid
 from solver.regimes import DrainPhase, Settled
@@ -27,11 +27,11 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
         "pools": assemble.pools(chosen),
         "handoffs": assemble.handoffs(chosen, phases),
         "workloads": times.workloads(chosen),
-        "resources": assemble.resources(chosen, drain),
+        "resources": usage.resources(chosen, drain),
         "drain": drain,
         "cost": bill.cost(chosen),
-        "purchases": assemble.purchases(chosen),
-        "traffic": assemble.traffic(chosen),
+        "purchases": usage.purchases(chosen),
+        "traffic": usage.traffic(chosen),
     }
     for key, value in again.items():
         yield from _unlike(key, _plain(getattr(plan, key)), _plain(value))

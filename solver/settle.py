@@ -103,7 +103,7 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
     regime = flows.add(model, data, "", numbers(left, one), one)
     model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
     worth = [
-        (column, w.value * w.qualifying * data.share(name))
+        (column, w.value * w.qualifying * w.average / w.rate * data.share(name))
         for (name, w), column in zip(instance.workloads.items(), served.values(), strict=True)
     ]
     session = Session(model)
@@ -169,7 +169,11 @@ def _drained_in(
             end: list[Term] = [(one, -data.instance.rate * (start if final else starts[number + 1]))]
             end += [(length, -data.instance.rate * tick)] if final else []
             low = 0.0 if final else -float("inf")
-            model.rows.append(Row(f"arrived[{name},{number}]", (*done[name], *end), low, 0.0))
+            over = data.instance.rate * (
+                (start if final else starts[number + 1]) or tick
+            )  # near one, however few arrive
+            terms = tuple((column, k / over) for column, k in (*done[name], *end))
+            model.rows.append(Row(f"arrived[{name},{number}]", terms, low, 0.0))
     session = Session(model)
     outcome = session.solve([(length, 1.0)], False, EASY)
     if not outcome.found or outcome.value is None:

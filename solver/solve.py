@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from models.errors import InferplanError
 from models.instance import Instance, digest
 from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status, Today
-from solver import assemble, bill, settle, times
-from solver.assemble import Chosen
+from solver import assemble, bill, settle, times, usage
 from solver.assumptions import assumptions, warnings
 from solver.backend import PROOF, Limits, gap
+from solver.chosen import Chosen, scheme_of
 from solver.compare import alternative, alternatives, chosen_of
 from solver.data import Data, gather
 from solver.milp import master
@@ -75,14 +75,15 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         scheme=_scheme([pool.scheme for pool in pools]),
         throughput=chosen.settled.throughput,
         pools=pools,
+        servers=assemble.servers(chosen),
         handoffs=assemble.handoffs(chosen, found[1] if found else []),
         workloads=times.workloads(chosen),
-        resources=assemble.resources(chosen, drain),
+        resources=usage.resources(chosen, drain),
         drain=drain,
         cost=cost,
-        purchases=assemble.purchases(chosen),
+        purchases=usage.purchases(chosen),
         current=today,
-        traffic=assemble.traffic(chosen),
+        traffic=usage.traffic(chosen),
         alternatives=rows,
         marginal=steps,
         conflicts=[],
@@ -146,7 +147,7 @@ def _solved(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
 
 def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:
     """The schemes that were not chosen, each alone."""
-    used = {assemble.scheme_of(chosen, index) for index, _ in chosen.used}
+    used = {scheme_of(chosen, index) for index, _ in chosen.used}
     own = leaves_cards_idle(data)  # then the most requests/s would answer a question that nobody asked
     left = [name for name in data.schemes if used != {name}]
     return [alternative(data, scheme, limits, own).row for scheme in left]

@@ -37,6 +37,7 @@ class SweepRow:
             "status": plan.status,
             "scheme": plan.scheme,
             "throughput": plan.throughput,
+            "served": sum(result.served for result in plan.workloads.values()) if plan.pools else None,
             "drained_s": plan.drain.drained_s if plan.drain else None,
             "cost_per_hour": plan.cost.per_hour,
             "cost_per_1000_requests": plan.cost.per_1000_requests,

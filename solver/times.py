@@ -3,7 +3,7 @@
 from models.plan import Seconds, WorkloadResult
 from models.workload import Workload
 from solver import latency, measured
-from solver.assemble import FULL, Chosen
+from solver.chosen import FULL, Chosen
 from solver.formulas import cost as money
 from solver.latency import Latency
 from solver.physics import shape_of
@@ -20,7 +20,7 @@ def workloads(chosen: Chosen) -> dict[str, WorkloadResult]:
         results[name] = WorkloadResult(
             rate=workload.rate,
             served=served,
-            capacity=chosen.settled.throughput * workload.rate / chosen.instance.rate,
+            capacity=max(served, chosen.settled.throughput * workload.rate / chosen.instance.rate),
             ttft_s=Seconds(at_load=first_load, at_capacity=first_full),
             tpot_s=Seconds(at_load=token_load, at_capacity=token_full),
             qualifying_rate=money.qualifying_rate(served, workload.qualifying),

@@ -6,6 +6,7 @@ kept. Then every number the plan reports is computed again and compared.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from models.instance import Instance, digest
@@ -97,7 +98,7 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
             yield f"cards[{pool.group}]: {pool.name}: {reason}"
             return
         sizes = blocks.setdefault(pool.group, [])
-        sizes.extend([built.block] * min(pool.units * (pool.cards_per_unit // built.block), 10_000))
+        sizes.extend([built.block] * (pool.units * (pool.cards_per_unit // built.block)))
     for name, sizes in blocks.items():
         group, there = instance.hardware.groups[name], _there(plan, instance, name)
         cards = sum(pool.cards for pool in plan.pools if pool.group == name)
@@ -105,8 +106,28 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
             yield f"cards[{name}]: {cards} used of {there}"
         elif group.servers == "unlimited" and group.rent == "gpu":
             continue  # as many servers as units need; only their GPUs are rented
-        elif sum(sizes) <= 4000 and not packs(sizes, -(-there // group.per_server), group.per_server):
+        elif any(filling.group == name for filling in plan.servers):
+            yield from _filled(plan, name, sizes, there, group.per_server)
+        elif not packs(sizes, -(-there // group.per_server), group.per_server):
             yield f"cards[{name}]: units do not pack into servers of {group.per_server}"
+
+
+def _filled(plan: Plan, name: str, sizes: list[int], there: int, per_server: int) -> Iterator[str]:
+    """The plan says how servers are filled: the blocks fit in each, there are so many, and they hold every unit."""
+    count, room = 0, Counter[int]()
+    for filling in plan.servers:
+        if filling.group != name:
+            continue
+        count += filling.count
+        if sum(int(size) * number for size, number in filling.blocks.items()) > per_server:
+            yield f"servers[{name}]: blocks {filling.blocks} do not fit in a server of {per_server}"
+        for size, number in filling.blocks.items():
+            room[int(size)] += filling.count * number
+    if count * per_server > there:
+        yield f"servers[{name}]: {count} filled, {there // per_server} there"
+    for block, needed in Counter(sizes).items():
+        if needed > room[block]:
+            yield f"servers[{name}]: room for {room[block]} blocks of {block} GPUs, {needed} are needed"
 
 
 def _is_use(pool: Pool, pools: Sequence[Pool]) -> bool:

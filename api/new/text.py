@@ -74,6 +74,8 @@ def _group(page: Page, group: Group) -> None:
     _accelerator(page, group)
     page.value(3, "servers", group.servers)
     page.value(3, "per_server", group.per_server, "GPUs in one server")
+    if group.accelerator is None and group.product and group.per_server > 1:
+        page.value(3, "scale_up", BLANK, "link between its GPUs, e.g. NVLink-4; delete it, and units have one GPU")
     page.value(3, "price", BLANK, _PRICE)
     if group.labels:
         page.key(3, "labels", "of the nodes; carried along")

@@ -44,7 +44,10 @@ def _numbers(plan: Plan, instance: Instance) -> Iterator[tuple[str, str, str]]:
     """What it is, the number, and what to hold it against."""
     spare = (plan.throughput or 0.0) / instance.rate - 1.0
     possible = f"of {words.rate(plan.throughput)} possible: {100.0 * spare:.0f} % room"
-    yield "served", f"{words.rate(instance.rate)} req/s", possible
+    taken = sum(result.served for result in plan.workloads.values())
+    if instance.drops:
+        possible = f"of {words.rate(instance.rate)} that arrive"
+    yield "served", f"{words.rate(taken)} req/s", possible
     if plan.cost.per_1000_requests is not None:
         hour = f"{words.price(plan.cost.per_hour)} {answer.currency(plan)} an hour"
         yield "cost of 1000 requests", f"{words.price(plan.cost.per_1000_requests)} {answer.currency(plan)}", hour

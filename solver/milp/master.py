@@ -13,6 +13,7 @@ from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
 from solver.milp.model import Model, Term, at_least
 from solver.milp.purchases import Purchases
+from solver.milp.servers import Filling
 
 MOST_BOUGHT, MOST_WIDER = 10**6, 1e6
 """Cards that may be added to a group, and how many times as wide a link may become, when a plan needs more."""
@@ -52,6 +53,8 @@ class Master:
     costs: tuple[Term, ...]
     served: dict[str, int] = field(default_factory=dict)
     """Column of what is served of a workload's arrivals, over its share and per tick, where some may be turned away."""
+    fillings: tuple[Filling, ...] = ()
+    """Ways to fill servers, where units do not nest in them."""
 
     @property
     def by_throughput(self) -> Goal:
@@ -87,7 +90,8 @@ class Master:
         data, terms, least = self.data, [], 0.0
         for name, column in self.served.items():
             workload = data.instance.workloads[name]
-            worth = workload.value * workload.qualifying * data.share(name) / data.tick
+            often = workload.average / workload.rate  # of the busy window that the plan is for
+            worth = workload.value * workload.qualifying * often * data.share(name) / data.tick
             terms.append((column, worth))
             least += worth * workload.minimum_share * data.instance.rate * data.tick
         return Goal("effective_cost", self.costs, over=tuple(terms), least=least)
@@ -158,7 +162,8 @@ def build(
     model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
     cards = [*bought.cards, *((group, column, 1) for group, column in added.items())]
     model.rows.extend(pools.cards(data, units, extra, cards))
-    model.rows.extend(servers.rows(model, data, units, cards))
+    fillings: list[Filling] = []
+    model.rows.extend(servers.rows(model, data, units, cards, fillings))
     model.rows.extend(pools.limits(data, units))
     there = _present(model, data, units)
     served: dict[str, int] = {}
@@ -173,7 +178,19 @@ def build(
             model.rows.extend(flows.rows(data, spare, asked))
     costs = tuple(purchases.cost(model, data, units, bought, one))
     return Master(
-        data, model, units, throughput, arrivals, capacity, tuple(stretches), added, wider, bought, costs, served
+        data,
+        model,
+        units,
+        throughput,
+        arrivals,
+        capacity,
+        tuple(stretches),
+        added,
+        wider,
+        bought,
+        costs,
+        served,
+        tuple(fillings),
     )
 
 

@@ -5,12 +5,23 @@ packed, and no rows are needed.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from solver.data import Data
 from solver.milp.model import Model, Row, Term, at_most
 
 MOST_PATTERNS = 2000
+
+
+@dataclass(frozen=True)
+class Filling:
+    """One way to fill servers of a group, with the column of how many are."""
+
+    group: str
+    blocks: tuple[tuple[int, int], ...]
+    """Size and number of the blocks in one server."""
+    column: int
 
 
 def nests(sizes: Sequence[int], per_server: int) -> bool:
@@ -35,10 +46,17 @@ def patterns(sizes: Sequence[int], room: int) -> list[tuple[int, ...]]:
     return [p for p in found if room - sum(n * s for n, s in zip(p, sizes, strict=True)) < min(sizes)]
 
 
-def rows(model: Model, data: Data, units: Sequence[int], bought: Sequence[tuple[str, int, int]]) -> Iterator[Row]:
+def rows(
+    model: Model,
+    data: Data,
+    units: Sequence[int],
+    bought: Sequence[tuple[str, int, int]],
+    fillings: list[Filling],
+) -> Iterator[Row]:
     r"""Blocks fit into servers: $\sum_{c: size\,s} blocks_c n_c \le \sum_p k_{p,s} y_p$ and $\sum_p y_p \le servers$.
 
-    ``bought`` lists group, column, and cards of each bundle; columns of the patterns are added to ``model``.
+    ``bought`` lists group, column, and cards of each bundle; columns of the patterns are added to ``model``, and to
+    ``fillings``.
     """
     for name, group in data.instance.hardware.groups.items():
         if group.servers == "unlimited" and group.rent == "gpu":
@@ -49,6 +67,9 @@ def rows(model: Model, data: Data, units: Sequence[int], bought: Sequence[tuple[
             continue
         ways = patterns(sizes, group.per_server)[:MOST_PATTERNS]
         columns = [model.column(upper=float(10**8), integer=True) for _ in ways]
+        for column, way in zip(columns, ways, strict=True):
+            blocks = tuple((size, count) for size, count in zip(sizes, way, strict=True) if count)
+            fillings.append(Filling(name, blocks, column))
         for k, size in enumerate(sizes):
             needed: list[Term] = [(column, float(c.cards // c.block)) for column, c in mine if c.block == size]
             offered = [(y, -float(way[k])) for y, way in zip(columns, ways, strict=True) if way[k]]

@@ -44,12 +44,12 @@ def schedule(steps: Iterable[Step]) -> list[Timed]:
     """Every step in the order in which they begin, those within others after them. The steps must hold no cycle."""
     listed = list(steps)
     outer = {step.name: step for step in listed if step.within is None}
-    times = _times(outer, {name: 0.0 for name in outer})
+    times = _times(outer, dict.fromkeys(outer, 0.0))
     path = set(_longest(times))
     inner: dict[str, Timed] = {}
     for parent in outer:
         part = {step.name: step for step in listed if step.within == parent}
-        starts = {name: times[parent].start for name in part}
+        starts = dict.fromkeys(part, times[parent].start)
         for name, timed in _times(part, starts, parent).items():
             inner[name] = timed
     placed = {name: _marked(timed, name in path) for name, timed in times.items()}

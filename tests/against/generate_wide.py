@@ -163,10 +163,10 @@ def _targets(draw: random.Random, data: dict[str, Any]) -> None:
         if draw.random() < 0.6:
             continue
         targets: dict[str, str] = {}
-        alone = models.count(load["model"]) == 1 or isinstance(load.get("batch"), int)
+        alone = models.count(load["model"]) == 1
         if alone and draw.random() < 0.7:
             targets["tpot"] = f"{draw.choice((15, 25, 40, 60, 90))} ms"
-        chunks = "chunked" in data["schemes"]["allow"] and not isinstance(load.get("batch"), int)
+        chunks = "chunked" in data["schemes"]["allow"] and not (alone and isinstance(load.get("batch"), int))
         paced = bool(targets) and "replicas" in data["schemes"]["allow"]
         if not chunks and not paced and draw.random() < 0.7:
             targets["ttft"] = f"{draw.choice((0.05, 0.2, 0.5, 1.5))} s"

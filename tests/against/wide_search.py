@@ -188,8 +188,7 @@ class WideSearch:
         return (a.throughput or 0.0) > (b.throughput or 0.0)
 
     def _with(self, widths: dict[str, float], price: float) -> Found | None:
-        self.widths, self.total = widths, self.money + price
-        unlimited = np.full(len(self.every), np.inf)
+        self.total, unlimited = self.money + price, np.full(len(self.every), np.inf)
         self.most = _Bound(Largest(self.case, None, widths), self.every, unlimited)
         drain = self.instance.service.drain
         self.drain = None if drain is None else _Bound(Largest(self.case, drain, widths), self.every, unlimited.copy())

@@ -128,11 +128,18 @@ def paced(card: Card, kind: str, loads: dict[str, tuple[Workload, Load]], tau: f
     return takes
 
 
-def asks(kind: str, workload: Workload) -> bool:
-    """Whether a unit of this kind is paced for the workload's sake."""
-    if kind == "prefill" or isinstance(workload.batch, int) or not workload.decodes:
+def is_paced(kind: str, workloads: list[Workload]) -> bool:
+    """Whether a unit of this kind has to keep a step time: where a target leaves the batch open, and where a unit with
+    targets serves several workloads.
+    """
+    decoding = [w for w in workloads if w.decodes]
+    if kind == "prefill" or not decoding:
         return False
-    return workload.targets.tpot is not None or (kind == "chunked" and workload.targets.ttft is not None)
+    first = [w for w in workloads if kind == "chunked" and w.targets.ttft]
+    token = [w for w in decoding if w.targets.tpot]
+    if len(workloads) > 1:
+        return bool(first or token)
+    return bool(first or token) and not isinstance(workloads[0].batch, int)
 
 
 def full_step(card: Card, kind: str, workload: Workload, load: Load, held: float) -> float | None:
@@ -145,13 +152,40 @@ def full_step(card: Card, kind: str, workload: Workload, load: Load, held: float
 
 
 def taus(card: Card, kind: str, loads: dict[str, tuple[Workload, Load]]) -> list[float]:
-    """Step times worth trying: every target, and where memory is full."""
+    """Step times worth trying: every target, where memory is full, and the best of each workload alone, by search."""
     targets = [w.targets.tpot for w, _ in loads.values()]
     points = {target for target in targets if target is not None}
     most = NEVER if None in targets else max(points)
     held = max(buffer(kind, load) for _, load in loads.values())
     full = [full_step(card, kind, w, load, held) for w, load in loads.values()]
-    return sorted(points | {min(seconds, most) for seconds in full if seconds is not None})
+    chosen = {n: wl for n, wl in loads.items() if wl[0].decodes and not isinstance(wl[0].batch, int)}
+    best = [_best(card, kind, name, wl, most, held) for name, wl in chosen.items()]
+    points |= {min(seconds, most) for seconds in (*full, *best) if seconds is not None}
+    return sorted(points)
+
+
+def _best(card: Card, kind: str, name: str, wl: tuple[Workload, Load], most: float, held: float) -> float | None:
+    """The step time at which a request takes the least of a unit that serves this workload alone beside ``held``."""
+
+    def needs(tau: float) -> float:
+        takes = paced(card, kind, {name: wl}, tau).get(name)
+        if takes is None:
+            return NEVER
+        compute, memory, kv, *_ = takes
+        own = card.room() - buffer(kind, wl[1])
+        return max(compute, memory, kv * own / (card.room() - held)) if card.room() > held else NEVER
+
+    low = card.cut.pp * wl[1].step.seconds(1) * (1 + 1e-12)
+    high = min(most, 1e6 * low)
+    if not low < high:
+        return None
+    while high > low * (1 + 1e-11):  # needs falls, then rises
+        third = (high / low) ** (1 / 3)
+        if needs(low * third) > needs(high / third):
+            low *= third
+        else:
+            high /= third
+    return min(low, most) if needs(low) < NEVER else None
 
 
 def _built(
@@ -173,7 +207,7 @@ def _built(
                 break
             some.pop(max(some, key=lambda n: buffer(kind, some[n][1])))
         held = max(buffer(kind, load) for _, load in some.values())
-        if any(asks(kind, w) for w, _ in some.values()):
+        if is_paced(kind, [w for w, _ in some.values()]):
             yield from ((takes, tau) for tau in taus(card, kind, some) if (takes := paced(card, kind, some, tau)))
         else:
             yield {n: spent(card, kind, wl[1], batch_of(card, kind, *wl, held)) for n, wl in some.items()}, None

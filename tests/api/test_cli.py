@@ -190,7 +190,7 @@ def test_catalog(run: Run) -> None:
     assert "section 9.2.3" in run("catalog", "accelerators", "H20-SXM5-96GB")[1]
     assert "Qwen3-8B" in run("catalog", "models")[1]
     assert 'did you mean "H20-SXM5-96GB"' in problems(run, "catalog", "accelerators", "H20-SXM-96GB")[0]["message"]
-    assert problems(run, "catalog", "gpus")[0]["accepted"] == "accelerators, servers, models, links, storage"
+    assert problems(run, "catalog", "gpus")[0]["accepted"] == "accelerators, servers, models, links, storage, cpus"
 
 
 def test_schema_describes_files_and_plans(run: Run) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models import catalog, files, load
-from models.hardware import Accelerator
+from models.hardware import Accelerator, Cpu
 from models.instance import Instance
 from models.llm import Llm
 from models.units import (
@@ -55,8 +55,8 @@ class Entry:
 ENTRIES = [Entry(**entry) for held in DOCUMENTS for entry in held["entries"]]
 
 SIZES = {
-    **{unit: parse(f"1 {unit}", BYTES) for unit in ("B", "KiB", "MiB", "GiB", "MB", "GB", "TB")},
-    **{unit: parse(f"1 {unit}", TIME) for unit in ("us", "ms", "s", "min", "day")},
+    **{unit: parse(f"1 {unit}", BYTES) for unit in ("B", "KiB", "MiB", "GiB", "kB", "MB", "GB", "TB")},
+    **{unit: parse(f"1 {unit}", TIME) for unit in ("ns", "us", "ms", "s", "min", "day")},
     **{unit: parse(f"1 {unit}/s", FLOP_RATE) for unit in ("FLOP", "MFLOP", "GFLOP", "TFLOP")},
     **{unit: parse(f"1 {unit}", BYTE_RATE) for unit in ("MB/s", "GB/s")},
     "TFLOP/s": parse("1 TFLOP/s", FLOP_RATE),
@@ -65,6 +65,7 @@ SIZES = {
     **dict.fromkeys(("request/s", "pair/s", "token/s", "call/s", "currency/1000 requests", "ratio", "x"), 1.0),
     **dict.fromkeys(("card", "token", "request", "prefix", "call", "step", "chunk"), 1.0),
     **dict.fromkeys(("group", "index", "instance", "scheme", "layer", "page", "segment"), 1.0),
+    **dict.fromkeys(("expert", "row", "parameter", "message", "batch", "bool"), 1.0),
 }
 """One of each unit of the entries, in SI units."""
 
@@ -105,6 +106,12 @@ def llm(model: str) -> Llm:
 def accelerator(card: str) -> Accelerator:
     """The catalog's entry for a card of the constants."""
     return Accelerator.model_validate(catalog.entry("accelerators", CONSTANTS["cards"][card]["catalog"]))
+
+
+@cache
+def cpu_socket(cpu: str) -> Cpu:
+    """The catalog's entry for a CPU of the constants."""
+    return Cpu.model_validate(catalog.entry("cpus", CONSTANTS["cpus"][cpu]["catalog"]))
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from models import catalog
-from models.hardware import Accelerator
+from models.hardware import Accelerator, Cpu
 from models.llm import Llm
 from models.resolve import resolve
 
@@ -26,6 +26,7 @@ def entry(kind: str, name: str) -> dict[str, Any]:
         ("servers", "DGX-A100-80GB HGX-H100 HGX-H200 HGX-B200 HGX-H20"),
         ("models", "Qwen3-8B Qwen3-32B Qwen3-32B-FP8 Qwen3-235B-A22B DeepSeek-V3 Llama-3.1-8B Llama-3.1-70B"),
         ("models", "Mixtral-8x22B"),
+        ("cpus", "Xeon-Platinum-8452Y"),
         ("links", "NIC-10G NIC-25G NIC-50G NIC-100G NIC-200G NIC-400G NVLink-3 NVLink-4 NVLink-5 PCIe-4 PCIe-5"),
     ],
 )
@@ -51,6 +52,13 @@ def test_accelerators_read_as_such_and_are_realistic(name: str) -> None:
     assert card.usable_memory == 0.9
     assert card.compute["bf16"] >= 1e14
     assert card.scale_up in catalog.names("links")
+
+
+@pytest.mark.parametrize("name", catalog.names("cpus"))
+def test_cpus_read_as_such_and_read_their_own_memory_faster(name: str) -> None:
+    cpu = Cpu.model_validate(entry("cpus", name))
+    assert cpu.remote_bandwidth < cpu.bandwidth
+    assert all(1e11 <= reached <= 1e14 for reached in cpu.kernels.values())
 
 
 @pytest.mark.parametrize("name", catalog.names("models"))

@@ -112,7 +112,7 @@ def test_arrivals_of_a_file(tmp_path: Path) -> None:
         ("time\n1\n", "", "holds 1 arrivals"),
         ("time\n1\n1\n", "", "all arrivals are in the same second"),
         ("when\n1\n2\n", "", "has no column of times"),
-        ("time\n1\nsoon\n", "", "row in line 3 of the file: not a time"),
+        ("time\n1\nsoon\n", "", "row in line 3 of the file: not of the kind"),
         ("time\n1\n2\n", ", plan_for: p95 of 5-minute windows", "less than a window"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Units that prefill and decode in turn and may hand over: chapter 9 leaves them out; the figure is from its stage times."""
+"""Units that prefill and decode in turn and may hand over; the figure is a linear program over stage times."""
 
 import pytest
 

@@ -8,6 +8,7 @@ import pytest
 from models.plan import Plan
 from solver import relax
 from solver.backend import Limits, Outcome, Session
+from solver.changes import UNSURE
 from solver.milp.model import Term
 from solver.solve import Options, solve
 from tests.instances import eight
@@ -34,7 +35,7 @@ def test_a_change_that_was_not_proven_the_least_says_so(monkeypatch: pytest.Monk
     proven = arrivals(too_many())
     assert proven == "arrivals 6 -> 3.795 requests/s"
     monkeypatch.setattr(relax, "Session", Unproven)
-    assert arrivals(too_many()) == proven + relax.UNSURE
+    assert arrivals(too_many()) == proven + UNSURE
 
 
 def test_reasons_are_left_out_where_nobody_asks() -> None:

@@ -1,0 +1,98 @@
+"""The same units under other conditions: rebuilt from what they are, and asked whether every promise still holds."""
+
+from dataclasses import replace
+
+from models.hardware import Efficiency
+from models.instance import Instance
+from solver import candidates, cuts, latency, paced, physics, settle, units
+from solver.candidates import Candidate
+from solver.chosen import Chosen
+from solver.data import Data
+from solver.routes import find
+from solver.topology import Topology
+
+
+def slower(instance: Instance, share: float) -> Instance:
+    """The instance with ``share`` of the efficiency that it states, everywhere."""
+
+    def less(one: Efficiency) -> Efficiency:
+        return one.model_copy(update={"compute": one.compute * share, "bandwidth": one.bandwidth * share})
+
+    hardware = instance.hardware
+    groups = {
+        name: group.model_copy(update={"efficiency": less(group.efficiency or hardware.efficiency)})
+        for name, group in hardware.groups.items()
+    }
+    return instance.model_copy(update={"hardware": hardware.model_copy(update={"groups": groups})})
+
+
+def holds(chosen: Chosen, instance: Instance) -> bool:
+    """Whether the units chosen keep every promise and target of ``instance``: their GPUs, cuts, batches and step times
+    stay, what a request takes on them is reckoned anew.
+    """
+    topology = Topology(instance.hardware)
+    rebuilt = []
+    for index, candidate in enumerate(chosen.data.candidates):
+        again = _rebuilt(instance, topology, candidate) if chosen.counts[index] else candidate
+        if again is None:
+            return False
+        rebuilt.append(again)
+    data = Data(
+        instance,
+        topology,
+        chosen.data.schemes,
+        tuple(rebuilt),
+        tuple(find(instance, topology, chosen.data.schemes)),
+        (),
+    ).widened(chosen.steps)
+    most = settle.margin(data, chosen.counts, "arrivals")
+    return most is not None and most >= 1.0 - 1e-9
+
+
+def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candidate | None:
+    """The unit with what a request takes now; None where it cannot serve one of its workloads any more."""
+    if unit.measured is not None:
+        return unit
+    shape = physics.shape_of(instance.models[unit.model])
+    cut = cuts.one(instance, topology, unit.group, shape, unit.tp, unit.pp)
+    if cut is None:
+        return None
+    served = {name: instance.workloads[name] for name in unit.demand}
+    if unit.shared is not None:
+        return _use(unit, replace(unit, device=cut.device), instance)
+    kind, gpu = unit.kind, cut.device
+    if unit.tau is not None:
+        built = paced.at(kind, shape, gpu, served, unit.tau)
+        if built is None or set(built.demand) != set(served):
+            return None
+        demand, resources = built.demand, built.resources
+    else:
+        demand = {name: units.demand(kind, shape, gpu, w, unit.batches[name]) for name, w in served.items()}
+        resources = unit.resources
+        for name, workload in served.items():
+            first, token = latency.bounds(kind, shape, gpu, workload, unit.batches[name])
+            for time, target in ((first, workload.targets.ttft), (token, workload.targets.tpot)):
+                if time is not None and target is not None and time > target * (1.0 + 1e-9):
+                    return None
+    first_tokens = {name: units.costs(shape, gpu, served[name]).first_token for name in unit.first}
+    charges = candidates.charges(kind, shape, topology, cut, served)
+    return replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, device=gpu)
+
+
+def _use(unit: Candidate, again: Candidate, instance: Instance) -> Candidate | None:
+    """One of the uses of a unit of several, reckoned anew."""
+    shape, gpu = physics.shape_of(instance.models[unit.model]), again.device
+    if gpu is None:
+        return None
+    demand: dict[str, tuple[float, ...]] = {}
+    for name in unit.demand:
+        workload = instance.workloads[name]
+        cost = units.costs(shape, gpu, workload)
+        whole = max(units.demand(units.REPLICA, shape, gpu, workload, unit.batches[name]))
+        decode = whole - cost.prefill_seconds
+        demand[name] = ({"prefill": cost.prefill_seconds, "decode": decode}.get(unit.stage, whole),)
+        target = workload.targets.ttft
+        if target is not None and unit.stage != "decode" and cost.first_token > target * (1.0 + 1e-9):
+            return None
+    first = {n: units.costs(shape, gpu, instance.workloads[n]).first_token for n in unit.first}
+    return replace(again, demand=demand, first=first)

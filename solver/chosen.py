@@ -1,0 +1,130 @@
+"""What was chosen: counts of candidates, with their flows at capacity and at load."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from models.instance import Instance
+from solver.candidates import Candidate
+from solver.data import Data
+from solver.regimes import Settled
+
+FULL = 1.0 - 1e-6
+"""Utilisation from which something counts as full."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Counts with their flows at capacity, ready to be described."""
+
+    data: Data
+    """With the steps that were added to links."""
+    counts: tuple[int, ...]
+    settled: Settled
+    loaded: Settled | None = None
+    """Flows at load, where they are not those at capacity, scaled."""
+    bundles: Mapping[str, int] = field(default_factory=dict)
+    steps: Mapping[str, int] = field(default_factory=dict)
+    filled: tuple[tuple[str, int, Mapping[int, int]], ...] = ()
+    """Group, number of servers, and the blocks in each by size, where units do not nest in servers."""
+
+    @property
+    def instance(self) -> Instance:
+        """The instance behind it."""
+        return self.data.instance
+
+    @property
+    def scale(self) -> float:
+        """Stated arrivals over capacity."""
+        return self.instance.rate / self.settled.throughput if self.settled.throughput > 0 else 0.0
+
+    @cached_property
+    def load(self) -> Settled:
+        """Flows at load: those at capacity, scaled to the stated arrivals, unless they have to be others."""
+        if self.loaded is not None:
+            return self.loaded
+        scale = self.scale
+        rates = {key: rate * scale for key, rate in self.settled.rates.items()}
+        return Settled(self.instance.rate, rates, tuple(rate * scale for rate in self.settled.routes))
+
+    def served(self, name: str) -> float:
+        """Requests/s of a workload that are served of those that arrive."""
+        return self.load.served.get(name, self.instance.workloads[name].rate)
+
+    @property
+    def used(self) -> list[tuple[int, Candidate]]:
+        """Candidates with units."""
+        return [(i, c) for i, c in enumerate(self.data.candidates) if self.counts[i]]
+
+    @property
+    def cards(self) -> dict[str, int]:
+        """Cards in use, by group."""
+        taken = dict.fromkeys(self.instance.hardware.groups, 0)
+        for index, candidate in self.used:
+            taken[candidate.group] += self.counts[index] * candidate.cards
+        return taken
+
+    @cached_property
+    def uses(self) -> dict[int, list[int]]:
+        """Candidates that are uses of the same units, by the one that counts them."""
+        found: dict[int, list[int]] = {}
+        for index, owner in enumerate(self.data.owners):
+            found.setdefault(owner, []).append(index)
+        return found
+
+    @property
+    def there(self) -> dict[str, int]:
+        """Cards that are there or bought, by group."""
+        hardware, taken = self.instance.hardware, self.cards
+        found = {name: group.cards for name, group in hardware.groups.items()}
+        for name, bundle in hardware.purchases.items():
+            for group, count in bundle.cards.items():
+                found[group] += count * self.bundles.get(name, 0)
+        for name, described in hardware.groups.items():
+            if described.servers == "unlimited" and described.rent == "gpu":
+                found[name] = taken[name]
+        return found
+
+    def rates(self, index: int, at: Settled | None = None) -> dict[str, float]:
+        """Rate of each workload on candidate ``index``, at capacity unless flows are named."""
+        flows = at or self.settled
+        return {name: flows.rates.get((name, index), 0.0) for name in self.data.candidates[index].demand}
+
+    def busy(self, index: int, at: Settled | None = None) -> tuple[float, ...]:
+        """Share of each resource of a pool that is busy, with all its uses; at capacity unless flows are named."""
+        owner = self.data.owners[index]
+        flows = at or self.settled
+        return tuple(
+            sum(
+                flows.rates.get((name, use), 0.0) * need[k]
+                for use in self.uses[owner]
+                for name, need in self.data.candidates[use].demand.items()
+            )
+            / self.counts[owner]
+            for k in range(len(self.data.candidates[owner].resources))
+        )
+
+    @property
+    def live_routes(self) -> list[int]:
+        """Routes that carry something."""
+        floor = 1e-9 * max(self.settled.throughput, 1e-12)
+        pairs = enumerate(zip(self.settled.routes, self.load.routes, strict=True))
+        return [r for r, (most, load) in pairs if most > floor or load > floor]
+
+
+def scheme_of(chosen: Chosen, index: int) -> str:
+    """The scheme that a pool works for: the one whose routes carry most of what it does."""
+    candidate = chosen.data.candidates[index]
+    if candidate.shared is not None:
+        return candidate.schemes[0]
+    carried: dict[str, float] = {}
+    end = "source" if candidate.stage == "prefill" else "target"
+    for r in chosen.live_routes:
+        route = chosen.data.routes[r]
+        if route.scheme not in candidate.schemes:
+            continue  # handed over to or from a unit of several uses
+        if getattr(route, end) == candidate.group and route.workload in candidate.demand:
+            carried[route.scheme] = carried.get(route.scheme, 0.0) + chosen.settled.routes[r]
+    if candidate.stage == "both" or not carried:
+        return candidate.schemes[0]
+    return max(carried, key=lambda name: carried[name])
