@@ -162,6 +162,7 @@ PositiveSeconds = Annotated[float, Quantity(TIME, gt=0.0, le=1e9, smallest=1e-6)
 PositiveRequestsPerSecond = Annotated[float, Quantity(REQUEST_RATE, gt=0.0, le=1e9, smallest=1e-9)]
 PositiveWatts = Annotated[float, Quantity(POWER, gt=0.0, le=1e12)]
 PositiveShare = Annotated[float, Quantity(SHARE, gt=0.0, le=1.0, smallest=1e-6)]
+TinyShare = Annotated[float, Quantity(SHARE, gt=0.0, le=1.0, smallest=1e-15)]
 
 TokenCount = Annotated[int, Whole(10**9, "token")]
 Count = Annotated[int, Whole(10**7)]

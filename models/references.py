@@ -59,6 +59,8 @@ def _names(
         (("hardware", "stores"), stores),
         (("models",), mapping(data.get("models"))),
         (("workloads",), mapping(data.get("workloads"))),
+        (("measured",), mapping(data.get("measured"))),
+        (("hardware", "bundles"), mapping(mapping(data.get("hardware")).get("bundles"))),
     ]
     for path, known in named:
         for name in known:

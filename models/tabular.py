@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,19 @@ def histogram(name: object, place: Place, base: Path | None) -> list[dict[str, A
 
     Raises BadInput with every row that cannot be read.
     """
-    rows = list(_rows(name, place, base))
+    rows = list(islice(_rows(name, place, base), MOST_CLASSES + 1))
     head = set(rows[0][1]) if rows else set()
     weight = "share" if "share" in head else "count"
     if not rows or not {"input", "output", weight} <= head:
         accepted = "a head line with input, output, and share or count; then a row for each class"
         raise _bad(place, "has not the columns of a histogram", ", ".join(head) or "no rows", accepted)
     if len(rows) > MOST_CLASSES:
-        raise _bad(place, f"{len(rows):,} rows", shown(name), f"at most {MOST_CLASSES:,}: join neighbouring lengths")
+        raise _bad(
+            place,
+            f"more than {MOST_CLASSES:,} rows",
+            shown(name),
+            f"at most {MOST_CLASSES:,}: join neighbouring lengths",
+        )
     problems: list[Problem] = []
     classes, weights = [], []
     for line, row in rows:
@@ -86,6 +92,8 @@ def _rows(name: object, place: Place, base: Path | None) -> Iterator[tuple[int, 
         raise _bad(place, "files are not read here", name, "the classes themselves, under lengths")
     path = base / name
     try:
+        if not path.is_file() and path.exists():
+            raise _bad(place, "is not a file that can be read whole", name, "a CSV file, relative to the instance file")
         if path.stat().st_size > MAX_BYTES:
             raise _bad(place, f"holds {path.stat().st_size:,} bytes", name, f"at most {MAX_BYTES:,}")
         with open(path, encoding="utf-8-sig", newline="") as file:

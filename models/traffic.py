@@ -7,7 +7,7 @@ exceed (inverse distribution function). Without a file, counts of a window are t
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from models.units import REQUEST_RATE, TIME, QuantityError, parse, write
 Place = tuple[str | int, ...]
 SOURCES = ("rate", "users", "per_day", "arrivals")
 DAY = 86400.0
+PIECE, MOST_COUNT = 2**18, 2**27
+MOST_WINDOWS = 10**7
 _WINDOWS = re.compile(r"p(\d{1,2}(?:\.\d+)?) of (\d+(?:\.\d+)?)[- ]?(s|second|min|minute|h|hour)s? windows?")
 _SPAN = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _EXAMPLE = "e.g. p95 of 5-minute windows"
@@ -61,11 +63,11 @@ def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float,
         return mean, text, None
     share, span, said = _window(taken["plan_for"], path)
     dispersion = taken.get("dispersion", 1.0)
-    if isinstance(dispersion, bool) or not isinstance(dispersion, int | float) or not 1.0 <= dispersion <= 1e6:
-        raise _bad((*path, "dispersion"), "is not a dispersion", dispersion, "a number from 1 (Poisson) to 1e6")
-    count = _count(mean * span, float(dispersion), share)
+    if isinstance(dispersion, bool) or not isinstance(dispersion, int | float) or not 1.0 <= dispersion <= 1e4:
+        raise _bad((*path, "dispersion"), "is not a dispersion", dispersion, "a number from 1 (Poisson) to 1e4")
+    count = _some(_count(mean * span, float(dispersion), share), taken, path)
     law = "Poisson" if dispersion == 1 else f"variance {dispersion:g} times the mean"
-    return max(count, 1) / span, f"{said} at a mean of {text}: {count:,} requests in a window ({law})", mean
+    return count / span, f"{said} at a mean of {text}: {count:,} requests in a window ({law})", mean
 
 
 def _mean(taken: dict[str, Any], path: Place) -> tuple[float, str]:
@@ -108,32 +110,21 @@ def _count(mean: float, dispersion: float, share: float) -> int:
         from statistics import NormalDist
 
         return math.ceil(mean + NormalDist().inv_cdf(share) * math.sqrt(mean * dispersion) - 1e-9)
-    if dispersion == 1.0:
-        logs = (k * math.log(mean) - mean - math.lgamma(k + 1.0) for k in _naturals())
-    else:
-        size = mean / (dispersion - 1.0)
-        hit = 1.0 - 1.0 / dispersion
-        logs = (
-            math.lgamma(k + size)
-            - math.lgamma(size)
-            - math.lgamma(k + 1.0)
-            + k * math.log(hit)
-            - size * math.log(dispersion)
-            for k in _naturals()
-        )
-    total = 0.0
-    for count, log in enumerate(logs):
-        total += math.exp(log)
-        if total >= share - 1e-12 or count > 1e8:
-            return count
-    raise AssertionError("natural numbers ended")
+    import numpy as np
 
-
-def _naturals() -> Iterator[int]:
-    count = 0
-    while True:
-        yield count
-        count += 1
+    poisson = dispersion < 1.0 + 1e-6
+    size = math.inf if poisson else mean / (dispersion - 1.0)
+    log = -mean if poisson else -size * math.log(dispersion)  # of the chance of no request
+    done, start = 0.0, 0
+    while start < MOST_COUNT:  # each chance from the one before: a piece at a time
+        counts = np.arange(start, start + PIECE, dtype=float)
+        ratios = mean / (counts + 1.0) if poisson else (counts + size) / (counts + 1.0) * (1.0 - 1.0 / dispersion)
+        logs = np.concatenate(([log], log + np.cumsum(np.log(ratios))))
+        total = done + np.cumsum(np.exp(logs[:-1]))
+        if total[-1] >= share - 1e-12:
+            return start + int(np.argmax(total >= share - 1e-12))
+        done, log, start = float(total[-1]), float(logs[-1]), start + PIECE
+    return MOST_COUNT
 
 
 def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str, float | None]:
@@ -141,24 +132,32 @@ def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[f
     times = tabular.times(taken["arrivals"], place, base)
     name = Path(str(taken["arrivals"])).name
     first, span = times[0], times[-1] - times[0]
-    if not span > 0.0:
+    if not span > 1e-6:
         raise _bad(place, "all arrivals are in the same second", name, "arrivals over some time")
     mean = (len(times) - 1) / span
     if "plan_for" not in taken:
         return mean, f"mean of {len(times):,} arrivals in {name}", None
     share, length, said = _window(taken["plan_for"], path)
+    if span / length > MOST_WINDOWS:
+        raise _bad((*path, "plan_for"), f"{span / length:.3g} windows", taken["plan_for"], f"at most {MOST_WINDOWS:,}")
     counts = windows([time - first for time in times], length)
     if not counts:
         raise _bad((*path, "plan_for"), f"{name} holds {span:.6g} s, less than a window", taken["plan_for"], _EXAMPLE)
-    count = percentile(counts, share)
-    return max(count, 1) / length, f"{said} of {name}: {count:,} requests in a window, mean {mean:.4g} requests/s", mean
+    count = _some(percentile(counts, share), taken, path)
+    return count / length, f"{said} of {name}: {count:,} requests in a window, mean {mean:.4g} requests/s", mean
+
+
+def _some(count: int, taken: dict[str, Any], path: Place) -> int:
+    """``count``, if it is any. Raises BadInput: a plan for nothing is no plan."""
+    if not count:
+        accepted = "a longer window, or a higher percentile"
+        raise _bad((*path, "plan_for"), "so many windows hold no request at all", taken["plan_for"], accepted)
+    return count
 
 
 def windows(times: Sequence[float], length: float) -> list[int]:
     """Arrivals in each whole window of ``length`` seconds; ``times`` are sorted and begin at 0."""
     whole = int(times[-1] / length + 1e-9) if times else 0
-    if whole > 10**7:
-        whole = 10**7
     counts = [0] * whole
     for time in times:
         index = int(time / length)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from models.base import Described
-from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TokenCount
+from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TinyShare, TokenCount
 
 Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled", "hybrid"]
 SCHEMES: tuple[Scheme, ...] = ("replicas", "chunked", "pd-direct", "pd-pooled")
@@ -27,7 +27,7 @@ class Request(Described):
 class Length(Described):
     """A class of requests of one workload."""
 
-    share: PositiveShare
+    share: TinyShare
     """Share of the workload's requests; all shares add up to 1."""
     input: TokenCount
     """Input tokens of a request, cached ones included."""

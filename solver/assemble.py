@@ -67,7 +67,8 @@ def servers(chosen: Chosen) -> list[Servers]:
 
 def route_name(route: Route) -> str:
     """A handoff in one line, the same in every part of a plan."""
-    return f"{route.workload}: {route.source} -> {route.target}" + (f" via {route.store}" if route.store else "")
+    name = f"{route.workload}: {route.source} -> {route.target}" + (f" via {route.store}" if route.store else "")
+    return f"{name} (hybrid)" if route.scheme == "hybrid" else name
 
 
 def handoffs(chosen: Chosen, phases: Sequence[DrainPhase]) -> list[Handoff]:

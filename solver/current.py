@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from models.errors import BadInput, Problem
 from models.given import CurrentPool
+from models.instance import Instance
 from models.plan import Today
-from solver import bill, compare, settle, usage
+from models.workload import Targets
+from solver import bill, compare, settle, times, usage
 from solver.candidates import Candidate
 from solver.chosen import Chosen
-from solver.data import Data
+from solver.data import Data, gather
 
 
 def chosen(data: Data) -> Chosen:
@@ -29,20 +31,39 @@ def chosen(data: Data) -> Chosen:
     return Chosen(own, tuple(counts), settle.capacity(own, counts), settle.load(own, counts))
 
 
+def _asked(instance: Instance, pool: CurrentPool, model: str) -> Instance:
+    """The instance in which units of ``model`` hold what the pool holds, whatever the targets: those are looked at
+    when it is seen what the units do.
+    """
+    workloads = {
+        name: workload.model_copy(
+            update={"targets": Targets(), **({"batch": pool.batch} if pool.batch and workload.decodes else {})}
+        )
+        for name, workload in instance.workloads.items()
+        if workload.model == model
+    }
+    return instance.model_copy(update={"workloads": workloads})
+
+
 def _candidate(data: Data, pool: CurrentPool) -> Candidate | tuple[str, str]:
     """The unit that a pool is made of, or what was asked for and what there is."""
     model = pool.model or next(iter(data.instance.models))
-    here = [c for c in data.candidates if (c.stage, c.group, c.model) == (pool.stage, pool.group, model)]
+    asked = f"{pool.stage} of {model} on {pool.group} at TP{pool.tp}" + (f" x PP{pool.pp}" if pool.pp > 1 else "")
+    asked += f", batch {pool.batch}" if pool.batch else ""
+    group = data.instance.hardware.groups[pool.group].model_copy(update={"tp": [pool.tp], "pp": [pool.pp]})
+    hardware = data.instance.hardware.model_copy(
+        update={"groups": {**data.instance.hardware.groups, pool.group: group}}
+    )
+    free = data.instance.models[model].model_copy(update={"tp": None, "pp": None})
+    there = data.instance.model_copy(update={"hardware": hardware, "models": {**data.instance.models, model: free}})
+    made = gather(_asked(there, pool, model), data.topology)
+    here = [c for c in made.candidates if (c.stage, c.group, c.model) == (pool.stage, pool.group, model) and not c.face]
+    here = [c for c in here if (c.tp, c.pp) == (pool.tp, pool.pp)]
     here = [c for c in here if pool.scheme is None or pool.scheme in c.schemes]
-    cut = [c for c in here if (c.tp, c.pp) == (pool.tp, pool.pp)]
-    if not cut:
-        asked = f"{pool.stage} of {model} on {pool.group} at TP{pool.tp}" + (f" x PP{pool.pp}" if pool.pp > 1 else "")
-        known = ", ".join(dict.fromkeys(f"TP{c.tp}" + (f" x PP{c.pp}" if c.pp > 1 else "") for c in here))
-        why = next((r.reason for r in data.rejected if (r.group, r.stage) == (pool.group, pool.stage)), "none here")
-        return asked, known or why
-    if pool.batch is None:
-        return max(cut, key=lambda c: max(c.batches.values()))
-    return min(cut, key=lambda c: abs(max(c.batches.values()) - (pool.batch or 0)))
+    if here:
+        return min(here, key=lambda c: min(made.schemes.index(scheme) for scheme in c.schemes))
+    reasons = [r.reason for r in made.rejected if (r.stage, r.group) == (pool.stage, pool.group)]
+    return asked, next(iter(reasons), "a unit of a scheme that is allowed, cut as its group allows")
 
 
 def evaluate(data: Data) -> Today:
@@ -55,8 +76,8 @@ def evaluate(data: Data) -> Today:
         for (name, used), there in zip(today.cards.items(), today.there.values(), strict=True)
         if used > there
     ]
-    reason = over[0] if over else compare.breaks(today, found[0] if found else None)
-    margin = settle.margin(today.data, today.counts, "arrivals") if most > 0 else None
+    reason = over[0] if over else compare.breaks(today, found[0] if found else None) or _late(today)
+    margin = settle.margin(today.data, today.counts, "arrivals") if most > 0 and reason is None else None
     spent = bill.money_per_second(today)
     return Today(
         throughput=most,
@@ -68,3 +89,16 @@ def evaluate(data: Data) -> Today:
         cost_per_hour=None if spent is None else 3600.0 * spent,
         cards=today.cards,
     )
+
+
+def _late(today: Chosen) -> str | None:
+    """The target that is missed at the stated arrivals."""
+    for name, result in times.workloads(today).items():
+        targets = today.instance.workloads[name].targets
+        for word, target, seconds in (
+            ("ttft", targets.ttft, result.ttft_s.at_load),
+            ("tpot", targets.tpot, result.tpot_s.at_load),
+        ):
+            if target is not None and seconds is not None and seconds > target * (1.0 + 1e-9):
+                return f"{word} of {name} is {1e3 * seconds:.4g} ms, target {1e3 * target:.4g} ms"
+    return None

@@ -1,5 +1,6 @@
 """Everything the master problem is made from: candidates, routes, and the instance behind them."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +37,9 @@ class Data:
         for name in self.instance.workloads:
             needs = [max(c.demand[name]) for c in self.candidates if name in c.demand]
             total += self.share(name) * min(needs, default=0.0)
-        return total or 1.0
+        least = total or 1.0
+        # where arrivals are next to nothing for one unit, halfway between the two, so that neither is lost in rounding
+        return least if self.instance.rate * least > 1e-3 else math.sqrt(least / self.instance.rate * 1e-3)
 
     @cached_property
     def owners(self) -> tuple[int, ...]:

@@ -93,7 +93,7 @@ def _meet(session: Session, goal: Goal, limits: Limits, hint: Sequence[float]) -
         number, worth = (sum(k * outcome.values[c] for c, k in part) for part in (goal.terms, goal.over))
         if outcome.bound is not None:
             bound = max(bound, ratio + min(0.0, outcome.bound) / goal.least)
-        better = number / worth
+        better = number / max(worth, goal.least)  # rounding may leave nothing of very little
         if best.found and better >= ratio * (1.0 - 1e-12):
             break
         ratio, best = better, outcome

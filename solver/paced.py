@@ -71,7 +71,7 @@ def grid(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload
         batch = units.largest_batch(shape, gpu, workload, buffer)
         if isinstance(workload.batch, int):
             batch = min(batch, workload.batch)
-        if not isinstance(workload.batch, int) and workload.decodes:
+        if workload.decodes:
             even = _even(kind, shape, gpu, workload, buffer, most)
             points |= {even} if even is not None else set()
         if batch and workload.decodes:
@@ -96,6 +96,7 @@ def _even(kind: Kind, shape: Shape, gpu: Device, workload: Workload, buffer: flo
     step = cost.step
     if room <= 0.0 or not cost.held:
         return None
+    each = max(cost.held / room, 1.0 / workload.batch if isinstance(workload.batch, int) else 0.0)
 
     def busy(tau: float) -> float:
         """Seconds of a request over those of its state, less 1."""
@@ -103,7 +104,7 @@ def _even(kind: Kind, shape: Shape, gpu: Device, workload: Workload, buffer: flo
         left = 1.0 - step.beside / sigma, 1.0 - (step.fixed + step.beside) / sigma
         if min(left) <= 0.0:
             return 1.0
-        return max(compute / left[0], memory / left[1]) - cost.calls * tau * cost.held / room
+        return max(compute / left[0], memory / left[1]) - cost.calls * tau * each
 
     low = gpu.pp * step.at(1.0).seconds
     high = min(most, low * 1e6)

@@ -67,6 +67,10 @@ class Built:
     def impossible(self) -> str:
         """Why such a unit cannot be; "" when it can."""
         cut, group = self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
+        if min(cut.tp, cut.pp, self.pool.cards_per_unit) < 1 or (
+            self.pool.step_s is not None and self.pool.step_s <= 0
+        ):
+            return "is cut, or paced, by nothing"
         if self.pool.cards_per_unit != (self.measured.size if self.measured else cut.tp * cut.pp):
             return f"{self.pool.cards_per_unit} GPUs are not TP{cut.tp} x PP{cut.pp}"
         if self.block > group.per_server:
@@ -117,6 +121,8 @@ class Built:
     def _paced(self, workload: Workload, before: tuple[float, float], tau: float) -> tuple[float, ...]:
         gpu, sigma = self.device, tau / self.device.pp
         calls, step = physics.mean_calls(workload), physics.workload_decode(self.shape, gpu, workload)
+        if sigma <= step.fixed + step.beside:
+            return (float("inf"),) * 4
         compute = before[0] + calls * (step.compute + step.beside_each)
         reading = before[1] + calls * (step.memory + step.beside_each)
         in_flight = calls * tau

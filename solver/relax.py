@@ -92,13 +92,23 @@ def _each(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits:
     for word, key in (("units", "at_least"), ("spare", "units")):
         limit = getattr(instance.limits, word)
         stated = getattr(limit, key) if limit is not None else 0
-        for fewer in range(stated - 1, -1, -1):
-            changed = limit.model_copy(update={key: fewer}) if fewer else None
-            if solvable(instance.model_copy(update={"limits": instance.limits.model_copy(update={word: changed})})):
-                path = f"limits.{word}.{key}" if fewer else f"limits.{word}"
-                text = f"{path} {stated} -> {fewer}" if fewer else f"without limits.{word}"
-                yield 1.0 - fewer / stated, relaxation(path, str(stated), str(fewer), "units", text)
-                break
+        below, above = 0, stated  # the largest smaller number that helps
+        if not stated or not solvable(_with_limit(instance, word, key, 0)):
+            continue
+        while above - below > 1 and not limits.over:
+            middle = (below + above) // 2
+            helps = solvable(_with_limit(instance, word, key, middle))
+            below, above = (middle, above) if helps else (below, middle)
+        path = f"limits.{word}.{key}" if below else f"limits.{word}"
+        text = f"{path} {stated} -> {below}" if below else f"without limits.{word}"
+        yield 1.0 - below / stated, relaxation(path, str(stated), str(below), "units", text)
+
+
+def _with_limit(instance: Instance, word: str, key: str, number: int) -> Instance:
+    """The instance with another number of units in a limit; without it for 0."""
+    limit = getattr(instance.limits, word)
+    changed = limit.model_copy(update={key: number}) if number else None
+    return instance.model_copy(update={"limits": instance.limits.model_copy(update={word: changed})})
 
 
 def _cards(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:

@@ -35,7 +35,7 @@ def most_units(data: Data, index: int) -> int:
     limits = instance.limits
     asked = max((limit.at_least or limit.exactly or 0 for limit in limits.pools), default=0)
     asked += (limits.units.at_least if limits.units else 0) + (limits.spare.units if limits.spare else 0)
-    return min(10**7, math.ceil(SAFE * haste * alone) + 10 + asked)
+    return min(10**8, math.ceil(SAFE * haste * alone) + 10 + asked)
 
 
 def sustain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:

@@ -158,7 +158,7 @@ def taus(card: Card, kind: str, loads: dict[str, tuple[Workload, Load]]) -> list
     most = NEVER if None in targets else max(points)
     held = max(buffer(kind, load) for _, load in loads.values())
     full = [full_step(card, kind, w, load, held) for w, load in loads.values()]
-    chosen = {n: wl for n, wl in loads.items() if wl[0].decodes and not isinstance(wl[0].batch, int)}
+    chosen = {n: wl for n, wl in loads.items() if wl[0].decodes}
     best = [_best(card, kind, name, wl, most, held) for name, wl in chosen.items()]
     points |= {min(seconds, most) for seconds in (*full, *best) if seconds is not None}
     return sorted(points)
@@ -171,9 +171,9 @@ def _best(card: Card, kind: str, name: str, wl: tuple[Workload, Load], most: flo
         takes = paced(card, kind, {name: wl}, tau).get(name)
         if takes is None:
             return NEVER
-        compute, memory, kv, *_ = takes
+        compute, memory, kv, slots = takes
         own = card.room() - buffer(kind, wl[1])
-        return max(compute, memory, kv * own / (card.room() - held)) if card.room() > held else NEVER
+        return max(compute, memory, kv * own / (card.room() - held), slots) if card.room() > held else NEVER
 
     low = card.cut.pp * wl[1].step.seconds(1) * (1 + 1e-12)
     high = min(most, 1e6 * low)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models import traffic
+from models import tabular, traffic
 from models.errors import BadInput, Problem
 from models.instance import Instance
 from models.load import load
@@ -238,3 +238,16 @@ def test_a_pin_is_the_one_group_allowed() -> None:
 def test_a_mistyped_key_gets_the_nearest_of_those_that_stand_for_others() -> None:
     assert problem("thinktime=4 s").message == 'unknown key; did you mean "think_time"?'
     assert problem("histogramm=a.csv").message == 'unknown key; did you mean "histogram"?'
+
+
+def test_a_device_is_no_histogram() -> None:
+    for name in ("/dev/zero", "/dev/null", "/tmp"):
+        with pytest.raises(BadInput, match=r"not a file that can be read whole|cannot be read"):
+            tabular.histogram(name, ("workloads", "w", "histogram"), Path("."))
+
+
+def test_dispersions_next_to_one_are_poisson() -> None:
+    counts = {traffic._count(30.0, dispersion, 0.95) for dispersion in (1.0, 1.0 + 1e-12, 1.0 + 1e-7)}
+    assert counts == {39}  # of the Poisson law with mean 30, by tables
+    assert traffic._count(30.0, 1.0 + 1e-5, 0.95) == 39
+    assert traffic._count(30.0, 3.0, 0.95) > 39

@@ -124,3 +124,81 @@ def test_requests_of_one_token_can_be_checked(allow: list[str]) -> None:
         )
     )
     assert data["stages"]
+
+
+def test_handoffs_of_hybrid_and_separated_units_have_names_of_their_own() -> None:
+    planned(
+        made(
+            "{groups: {g: {accelerator: H200-SXM-141GB, servers: 1, per_server: 16, price: 1/h,"
+            " inside_handoffs: free}}}",
+            "{m: {catalog: Qwen3-8B}}",
+            "{w: {model: m, users: 100, think_time: 1 min, input: 1000, output: 1025, targets: {tpot: 20 ms}}}",
+            schemes="{allow: [pd-direct, hybrid]}",
+            limits="{spare: {units: 2}}",
+        )
+    )
+
+
+@pytest.mark.parametrize("limits", ["{}", "{units: {at_least: 3}}"])
+@pytest.mark.parametrize("objective", ["headroom", "gpus", "throughput"])
+def test_next_to_no_arrivals_are_planned_for(objective: str, limits: str) -> None:
+    """One request a day on dozens of GPUs: neither number is lost in the other's rounding."""
+    planned(
+        made(
+            f"{{groups: {{g: {{{A100}, servers: 5, per_server: 8, price: 1/h}}}}}}",
+            "{m: {catalog: Llama-3.1-8B}}",
+            "{w: {model: m, per_day: 1, input: 8192, output: 2}}",
+            objective=objective,
+            limits=limits,
+        )
+    )
+
+
+def test_next_to_no_value_can_be_divided_by() -> None:
+    plan = planned(
+        made(
+            f"{{groups: {{g: {{{A100}, servers: 2, per_server: 8, price: 2.5/h}}}}}}",
+            "{m: {catalog: Qwen3-8B}}",
+            "{w: {model: m, per_day: 1, input: 1000, output: 100, value: 0.001, minimum_share: 0.01}}",
+        )
+    )
+    assert plan.objective.value == pytest.approx(
+        40.0 * 24.0 / 0.001 * 1000.0, rel=1e-6
+    )  # 16 GPUs for a day, one request
+
+
+def test_a_million_units_to_spare_are_relaxed_in_time() -> None:
+    instance = made(
+        f"{{groups: {{g: {{{A100}, servers: 1, per_server: 4, price: 1/h}}}}}}",
+        "{m: {catalog: Qwen3-8B}}",
+        "{w: {model: m, rate: 1/s, input: 2000, output: 200}}",
+        limits="{spare: {units: 1000000}}",
+    )
+    plan = solve(instance, Options())
+    assert plan.status == "infeasible"
+    assert any(one.path == "limits.spare.units" and one.after == "3" for one in plan.relaxations)
+
+
+@pytest.mark.parametrize(("batch", "at_most"), [(1, 0.5), (4, 1.5), (32, 3.5)])
+def test_what_runs_today_has_the_batch_that_it_has(batch: int, at_most: float) -> None:
+    instance = made(
+        f"{{groups: {{a: {{{A100}, servers: 2, per_server: 8, price: 1/h}}}}}}",
+        "{m: {catalog: Qwen3-8B}}",
+        "{w: {model: m, rate: 1/s, input: 2000, output: 200, targets: {tpot: 5 s}}}",
+        current=f"[{{group: a, units: 1, batch: {batch}}}]",
+    )
+    today = solve(instance, Options()).current
+    assert today is not None
+    assert 0.0 < today.throughput < at_most
+
+
+def test_a_step_time_of_nothing_is_refused_by_the_verifier() -> None:
+    instance = made(
+        f"{{groups: {{g: {{{A100}, servers: 1, per_server: 4, price: 1/h}}}}}}",
+        "{m: {catalog: Qwen3-8B}}",
+        "{w: {model: m, rate: 1/s, input: 2000, output: 200, targets: {tpot: 40 ms}}}",
+    )
+    plan = planned(instance)
+    for step in (0.0, -1.0, 1e-9):
+        pools = [pool.model_copy(update={"step_s": step}) for pool in plan.pools]
+        assert verify(plan.model_copy(update={"pools": pools}), instance)
