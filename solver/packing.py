@@ -1,16 +1,25 @@
 """Whether units fit into servers: exact, for the few sizes that units have."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 MOST_STATES = 20_000
+MOST_BLOCKS = 4000
+"""Blocks up to which they are packed one by one; of more, a plan says how its servers are filled."""
 
 
-def packs(sizes: Sequence[int], servers: int, per_server: int) -> bool:
-    """Whether blocks of these sizes fit into servers."""
-    if any(size > per_server for size in sizes):
+def packs(blocks: Mapping[int, int], servers: int, per_server: int) -> bool:
+    """Whether blocks, so many of each size, fit into servers."""
+    if any(size > per_server for size in blocks):
         return False
+    ordered = sorted({*blocks, per_server})
+    if all(larger % smaller == 0 for smaller, larger in pairwise(ordered)):  # then nothing is ever left over
+        return sum(size * count for size, count in blocks.items()) <= servers * per_server
+    if sum(blocks.values()) > MOST_BLOCKS:
+        return False
+    sizes = [size for size, count in blocks.items() for _ in range(count)]
     return _first_fit(sizes, servers, per_server) or _exactly(sizes, servers, per_server)
 
 

@@ -134,6 +134,8 @@ def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float,
             rate = settled.throughput
         end = fluid.drained_at(rate, settled.throughput, starts[0])
         return (end, [DrainPhase(starts[0], end, settled.rates, settled.routes)]) if end < math.inf else None
+    if first := _drained_first(data, counts, starts):
+        return first
     for last, start in enumerate(starts):
         longest = starts[last + 1] - start if last + 1 < len(starts) else float("inf")
         found = _drained_in(data, counts, starts[: last + 1], longest)
@@ -144,6 +146,18 @@ def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float,
         if later or most(data, ready) >= data.instance.rate:
             return found  # else nothing waits yet, but a backlog builds up until more units are ready
     return None
+
+
+def _drained_first(data: Data, counts: Sequence[int], starts: Sequence[float]) -> tuple[float, list[DrainPhase]] | None:
+    """The drain where the units that are ready first are done before any other is: what waits has the stated mix, so
+    they serve it at their capacity.
+    """
+    ready = [n if c.startup <= starts[0] else 0 for c, n in zip(data.candidates, counts, strict=True)]
+    settled = capacity(data, ready)
+    if settled.throughput <= data.instance.rate:
+        return None
+    end = fluid.drained_at(data.instance.rate, settled.throughput, starts[0])
+    return (end, [DrainPhase(starts[0], end, settled.rates, settled.routes)]) if end <= starts[1] else None
 
 
 def _drained_in(

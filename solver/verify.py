@@ -80,7 +80,7 @@ def _named(plan: Plan, instance: Instance) -> Iterator[str]:
 
 
 def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
-    blocks: dict[str, list[int]] = {}
+    blocks: dict[str, Counter[int]] = {}
     names = [pool.name for pool in plan.pools]
     yield from _purchases(plan, instance)
     for pool in plan.pools:
@@ -97,8 +97,8 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
         if reason := built.impossible():
             yield f"cards[{pool.group}]: {pool.name}: {reason}"
             return
-        sizes = blocks.setdefault(pool.group, [])
-        sizes.extend([built.block] * (pool.units * (pool.cards_per_unit // built.block)))
+        sizes = blocks.setdefault(pool.group, Counter())
+        sizes[built.block] += pool.units * (pool.cards_per_unit // built.block)
     for name, sizes in blocks.items():
         group, there = instance.hardware.groups[name], _there(plan, instance, name)
         cards = sum(pool.cards for pool in plan.pools if pool.group == name)
@@ -112,7 +112,7 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
             yield f"cards[{name}]: units do not pack into servers of {group.per_server}"
 
 
-def _filled(plan: Plan, name: str, sizes: list[int], there: int, per_server: int) -> Iterator[str]:
+def _filled(plan: Plan, name: str, sizes: Counter[int], there: int, per_server: int) -> Iterator[str]:
     """The plan says how servers are filled: the blocks fit in each, there are so many, and they hold every unit."""
     count, room = 0, Counter[int]()
     for filling in plan.servers:
@@ -125,7 +125,7 @@ def _filled(plan: Plan, name: str, sizes: list[int], there: int, per_server: int
             room[int(size)] += filling.count * number
     if count * per_server > there:
         yield f"servers[{name}]: {count} filled, {there // per_server} there"
-    for block, needed in Counter(sizes).items():
+    for block, needed in sizes.items():
         if needed > room[block]:
             yield f"servers[{name}]: room for {room[block]} blocks of {block} GPUs, {needed} are needed"
 
