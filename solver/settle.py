@@ -134,7 +134,7 @@ def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float,
             rate = settled.throughput
         end = fluid.drained_at(rate, settled.throughput, starts[0])
         return (end, [DrainPhase(starts[0], end, settled.rates, settled.routes)]) if end < math.inf else None
-    if first := _drained_first(data, counts, starts):
+    if len(starts) > 1 and (first := _drained_first(data, counts, starts)):
         return first
     for last, start in enumerate(starts):
         longest = starts[last + 1] - start if last + 1 < len(starts) else float("inf")
@@ -149,15 +149,21 @@ def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float,
 
 
 def _drained_first(data: Data, counts: Sequence[int], starts: Sequence[float]) -> tuple[float, list[DrainPhase]] | None:
-    """The drain where the units that are ready first are done before any other is: what waits has the stated mix, so
-    they serve it at their capacity.
+    """The drain where the first units that can serve anything are done before any other is ready: what waits has the
+    stated mix, so they serve it at their capacity.
     """
-    ready = [n if c.startup <= starts[0] else 0 for c, n in zip(data.candidates, counts, strict=True)]
-    settled = capacity(data, ready)
-    if settled.throughput <= data.instance.rate:
-        return None
-    end = fluid.drained_at(data.instance.rate, settled.throughput, starts[0])
-    return (end, [DrainPhase(starts[0], end, settled.rates, settled.routes)]) if end <= starts[1] else None
+    for start, following in itertools.pairwise([*starts, math.inf]):
+        ready = [n if c.startup <= start else 0 for c, n in zip(data.candidates, counts, strict=True)]
+        settled = capacity(data, ready)
+        if settled.throughput <= 0.0 and len(data.instance.workloads) == 1:
+            continue
+        if settled.throughput <= data.instance.rate:
+            return None
+        end = fluid.drained_at(data.instance.rate, settled.throughput, start)
+        if end > following:
+            return None
+        return end, [DrainPhase(start, end, settled.rates, settled.routes)] if end > start else []
+    return None
 
 
 def _drained_in(
