@@ -244,6 +244,40 @@ class Session:
         return Outcome("optimal" if optimal else "feasible", value, value if optimal else None, values)
 
 
+@dataclass(frozen=True)
+class Priced:
+    """An optimal solution of a linear program with the price of every row: what one more of its limit changes."""
+
+    value: float
+    values: tuple[float, ...]
+    prices: tuple[float, ...]
+
+
+def priced(model: Model, terms: Sequence[Term], maximise: bool, seconds: float) -> Priced | None:
+    """The linear program of ``model`` by GLOP, with prices; None where it was not solved to the end in time."""
+    program = mathopt.Model()
+    columns = [program.add_variable(lb=low, ub=high) for low, high in zip(model.lower, model.upper, strict=True)]
+    rows = []
+    for row in model.rows:
+        constraint = program.add_linear_constraint(lb=row.lower, ub=row.upper)
+        for column, coefficient in _summed(row.terms).items():
+            constraint.set_coefficient(columns[column], coefficient)
+        rows.append(constraint)
+    program.objective.is_maximize = maximise
+    for column, coefficient in _summed(terms).items():
+        program.objective.set_linear_coefficient(columns[column], coefficient)
+    limit = datetime.timedelta(seconds=max(seconds, 1e-3))
+    try:
+        with _silenced():
+            result = mathopt.solve(program, mathopt.SolverType.GLOP, params=mathopt.SolveParameters(time_limit=limit))
+    except (AttributeError, RuntimeError):
+        return None
+    if result.termination.reason != mathopt.TerminationReason.OPTIMAL:
+        return None
+    found = tuple(result.variable_values(columns))
+    return Priced(result.objective_value(), found, tuple(result.dual_values(rows)))
+
+
 def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:
     """The better solution of two runs with the better bound; where one has no solution, the other."""
     if other.status in ("optimal", "infeasible") or not one.found:
