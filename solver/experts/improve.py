@@ -21,7 +21,7 @@ def swaps(packing: Packing, room: np.ndarray, enough: np.ndarray, most: int = 40
     _layers, experts = packing.size.shape
     slot_there = np.arange(widest) < room[:, None]  # (cards, widest)
     value, busy = packing.values(), packing.busy()
-    has = _membership(packing.slots, experts)
+    has = membership(packing.slots, experts)
     live = np.flatnonzero(busy.max(1) > enough)
     for _ in range(most):
         if not len(live):
@@ -46,7 +46,7 @@ def swaps(packing: Packing, room: np.ndarray, enough: np.ndarray, most: int = 40
         live = rows[busy[rows].max(1) > enough[rows]]
 
 
-def _membership(slots: np.ndarray, experts: int) -> np.ndarray:
+def membership(slots: np.ndarray, experts: int) -> np.ndarray:
     """Whether each card holds each expert, (layers, experts + 1, cards); the last place, EMPTY, never."""
     layers, cards, _widest = slots.shape
     has = np.zeros((layers, experts + 1, cards), dtype=bool)
