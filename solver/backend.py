@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 
 from solver.milp.model import Model, Row, Term
@@ -255,17 +256,7 @@ class Priced:
 
 def priced(model: Model, terms: Sequence[Term], maximise: bool, seconds: float) -> Priced | None:
     """The linear program of ``model`` by GLOP, with prices; None where it was not solved to the end in time."""
-    program = mathopt.Model()
-    columns = [program.add_variable(lb=low, ub=high) for low, high in zip(model.lower, model.upper, strict=True)]
-    rows = []
-    for row in model.rows:
-        constraint = program.add_linear_constraint(lb=row.lower, ub=row.upper)
-        for column, coefficient in _summed(row.terms).items():
-            constraint.set_coefficient(columns[column], coefficient)
-        rows.append(constraint)
-    program.objective.is_maximize = maximise
-    for column, coefficient in _summed(terms).items():
-        program.objective.set_linear_coefficient(columns[column], coefficient)
+    program = mathopt.Model.from_model_proto(_written(model, terms, maximise))
     limit = datetime.timedelta(seconds=max(seconds, 1e-3))
     try:
         with _silenced():
@@ -274,8 +265,36 @@ def priced(model: Model, terms: Sequence[Term], maximise: bool, seconds: float) 
         return None
     if result.termination.reason != mathopt.TerminationReason.OPTIMAL:
         return None
-    found = tuple(result.variable_values(columns))
-    return Priced(result.objective_value(), found, tuple(result.dual_values(rows)))
+    values = {variable.id: value for variable, value in result.variable_values().items()}
+    prices = {row.id: price for row, price in result.dual_values().items()}
+    return Priced(
+        result.objective_value(),
+        tuple(values[column] for column in range(len(model.lower))),
+        tuple(prices[row] for row in range(len(model.rows))),
+    )
+
+
+def _written(model: Model, terms: Sequence[Term], maximise: bool) -> model_pb2.ModelProto:
+    """The program as one message: many times as fast as coefficient by coefficient."""
+    proto = model_pb2.ModelProto()
+    proto.variables.ids.extend(range(len(model.lower)))
+    proto.variables.lower_bounds.extend(model.lower)
+    proto.variables.upper_bounds.extend(model.upper)
+    proto.variables.integers.extend([False] * len(model.lower))
+    proto.linear_constraints.ids.extend(range(len(model.rows)))
+    proto.linear_constraints.lower_bounds.extend(row.lower for row in model.rows)
+    proto.linear_constraints.upper_bounds.extend(row.upper for row in model.rows)
+    matrix = proto.linear_constraint_matrix
+    for number, row in enumerate(model.rows):
+        summed = sorted(_summed(row.terms).items())
+        matrix.row_ids.extend([number] * len(summed))
+        matrix.column_ids.extend(column for column, _ in summed)
+        matrix.coefficients.extend(coefficient for _, coefficient in summed)
+    proto.objective.maximize = maximise
+    goal = sorted(_summed(terms).items())
+    proto.objective.linear_coefficients.ids.extend(column for column, _ in goal)
+    proto.objective.linear_coefficients.values.extend(coefficient for _, coefficient in goal)
+    return proto
 
 
 def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:

@@ -14,6 +14,8 @@ WIDEST = 4
 """Slots a card up to which the threshold program is tried; with more slots the other bounds are close."""
 WORTH = 5e-4
 """Relative distance between bound and placement that is not worth another program."""
+FINE = 0.1
+"""Share of a gap to which it is worth knowing it."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def tightened(
 def _bisected(this: Case, known: LayerBound, top: float, ends: float) -> tuple[LayerBound, np.ndarray | None]:
     low, high, best, z = known.value, top, known, None
     limits = [top * (1.0 - WORTH), low + 0.1 * (top - low)]  # is it tight already; does the program help at all
-    while high - low > WORTH * high and clock.monotonic() < ends:
+    while high - low > max(WORTH * high, FINE * (top - low)) and clock.monotonic() < ends:
         limit = limits.pop(0) if limits else 0.5 * (low + high)
         proof, weights = attempt(this, limit, max(ends - clock.monotonic(), 0.01))
         if proof is not None:
