@@ -89,12 +89,18 @@ def _rows(document: Any, layer_ids: tuple[int, ...], place: str) -> list[list[in
 
 def _of_devices(layer: Any, place: str) -> list[Any]:
     devices = _listed(layer.get("device_list") if isinstance(layer, dict) else None, place)
-    return [e for device in devices for e in _listed(device.get("device_expert") if isinstance(device, dict) else None, place)]
+    return [
+        e
+        for device in devices
+        for e in _listed(device.get("device_expert") if isinstance(device, dict) else None, place)
+    ]
 
 
 def _listed(value: Any, place: str) -> list[Any]:
     if not isinstance(value, list):
-        raise BadInput([Problem(place, "not a map of experts that is known", None, "sglang, trtllm, vllm, vllm-ascend")])
+        raise BadInput(
+            [Problem(place, "not a map of experts that is known", None, "sglang, trtllm, vllm, vllm-ascend")]
+        )
     return value
 
 
