@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 
@@ -295,6 +296,18 @@ def _written(model: Model, terms: Sequence[Term], maximise: bool) -> model_pb2.M
     proto.objective.linear_coefficients.ids.extend(column for column, _ in goal)
     proto.objective.linear_coefficients.values.extend(coefficient for _, coefficient in goal)
     return proto
+
+
+def assigned(cost: np.ndarray) -> np.ndarray:
+    """The column for each row of a square table of whole costs that makes their sum least. cost: (n, n)."""
+    from ortools.graph.python.linear_sum_assignment import SimpleLinearSumAssignment
+
+    rows, columns = np.indices(cost.shape)
+    problem = SimpleLinearSumAssignment()
+    problem.add_arcs_with_cost(rows.ravel(), columns.ravel(), np.asarray(cost, dtype=np.int64).ravel())
+    if problem.solve() != problem.OPTIMAL:
+        raise RuntimeError("a full assignment always exists")
+    return np.array([problem.right_mate(row) for row in range(len(cost))])
 
 
 def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:

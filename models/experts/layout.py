@@ -19,11 +19,13 @@ class Layout:
     slots: replicas that each card can hold, one number a card.
     nodes: nodes with the same number of cards each.
     engine: whether an engine will load it, which needs equal cards and every slot filled.
+    most: replicas of one layer at most, where these are fewer than the slots.
     """
 
     slots: tuple[int, ...]
     nodes: int = 1
     engine: bool = False
+    most: int | None = None
 
     def __post_init__(self) -> None:
         problems = _problems(self)
@@ -37,8 +39,8 @@ class Layout:
 
     @property
     def total(self) -> int:
-        """Slots of one layer over all cards."""
-        return sum(self.slots)
+        """Slots of one layer over all cards, or the replicas that it may have where these are fewer."""
+        return sum(self.slots) if self.most is None else min(sum(self.slots), self.most)
 
     @property
     def widest(self) -> int:

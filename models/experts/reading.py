@@ -1,8 +1,8 @@
 """Reads measured loads: .npz, .npy, .csv, .json, and recordings of SGLang (.pt where torch is installed).
 
-Rows are layers, columns logical experts, numbers tokens. A third axis in front counts steps, which are added up. Several
-arrays of one file are scenarios. Rows of zeros in a recording (a document with `logical_count`) are dense layers: they
-are left out, and the ids of the others kept.
+Rows are layers, columns logical experts, numbers tokens. A third axis in front counts steps, which are added up.
+Several arrays of one file are scenarios. Rows of zeros in a recording (a document with `logical_count`) are dense
+layers: they are left out, and the ids of the others kept.
 """
 
 import csv

@@ -48,7 +48,7 @@ def _changed(trial: Packing, work: np.ndarray, layout: Layout, rng: np.random.Ge
     flat = trial.slots.reshape(layers, -1)
     card = np.arange(cards * widest) // widest
     there = (np.arange(widest) < np.asarray(layout.slots)[:, None]).ravel()
-    spare = (flat < 0) | (np.take_along_axis(trial.counts, np.maximum(flat, 0), axis=1) > 1)
+    spare = ((flat < 0) & (layout.most is None)) | (np.take_along_axis(trial.counts, np.maximum(flat, 0), axis=1) > 1)
     holds = (trial.slots == gains[:, None, None]).any(2)[:, card]
     able = there & spare & ~holds & (flat != gains[:, None])
     weight = np.where(able, rng.random(flat.shape), -1.0)

@@ -134,7 +134,7 @@ def by_room(work: np.ndarray, counts: np.ndarray, layout: Layout) -> np.ndarray:
             held[expert] += 1
         else:
             put(expert, card)
-    if held.sum() < counts.sum():
+    if held.sum() < counts.sum() and layout.most is None:
         for card in np.flatnonzero(free).tolist():
             for _ in range(int(free[card])):
                 absent = np.setdiff1d(np.arange(len(counts)), slots[card])

@@ -58,7 +58,7 @@ def _placed(loads: Loads, layout: Layout, time: TimeModel, effort: Effort, weigh
 
 
 def _counts(work: np.ndarray, fixed: np.ndarray, layout: Layout) -> list[np.ndarray]:
-    """Replica counts for the mean of the patterns, their largest, and their root mean square; (layers, experts) each."""
+    """Replica counts for the largest, the root mean square and the mean of the patterns; (layers, experts) each."""
     share = work / work.sum(1, keepdims=True)  # of each pattern, so that all are alike
     most = sum(1 for s in layout.slots if s > 0)
     found = []
@@ -102,7 +102,7 @@ def _changed(trial: Spread, layout: Layout, rng: np.random.Generator) -> None:
     gains = mine[b, np.where(may, rng.random(mine.shape), -1.0).argmax(1)]
     flat = trial.slots.reshape(layers, -1)
     there = (np.arange(widest) < np.asarray(layout.slots)[:, None]).ravel()
-    spare = (flat < 0) | (np.take_along_axis(trial.counts, np.maximum(flat, 0), axis=1) > 1)
+    spare = ((flat < 0) & (layout.most is None)) | (np.take_along_axis(trial.counts, np.maximum(flat, 0), axis=1) > 1)
     holds = (trial.slots == gains[:, None, None]).any(2)[:, np.arange(cards * widest) // widest]
     able = there & spare & ~holds
     at = np.where(able, rng.random(flat.shape), -1.0).argmax(1)

@@ -59,4 +59,4 @@ def _drawn(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     draws = rng.random((ROUNDINGS, len(z), 1))
     found = (draws > steps[None]).sum(2) + 1
     found[0] = share.argmax(1) + 1
-    return np.minimum(found, z.shape[1])
+    return np.asarray(np.minimum(found, z.shape[1]))

@@ -124,7 +124,7 @@ def _best(
     room: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The best swap of each live layer's busiest card in ``pattern``: layers that gain, both cards, both slots."""
-    cards, widest = spread.slots.shape[1:]
+    _cards, widest = spread.slots.shape[1:]
     b = np.arange(len(live))
     here, slots = load[live], spread.slots[live]
     hot = here[:, :, pattern].argmax(1)

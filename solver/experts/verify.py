@@ -47,7 +47,7 @@ def verify(
 
 def proves(bound: LayerBound, tokens: np.ndarray, layout: Layout, time: TimeModel) -> bool:
     """Whether no placement of tokens (experts,) keeps the busiest card below the bound, for the reason it states."""
-    used = Layout(tuple(min(s, len(tokens)) for s in layout.slots), layout.nodes)
+    used = Layout(tuple(min(s, len(tokens)) for s in layout.slots), layout.nodes, most=layout.most)
     work = sorted((time.per_token * float(w) for w in tokens), reverse=True)
     limit = bound.value * (1.0 - NEAR)
     if limit <= 0.0 or not math.isfinite(limit):
