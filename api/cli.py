@@ -208,9 +208,11 @@ def _experts(subcommands: Any) -> None:
     made.add_argument("--current", metavar="MAP", type=Path, help="where replicas are now: copies, bytes, break-even")
     made.add_argument("--copy-rate", metavar="RATE", help="bytes/s that a card receives while replicas are copied")
     made.add_argument("--copy-startup", metavar="TIME", help="of each copy; default 0")
+    made.add_argument("--in-flight", metavar="N", help="batches to wait for before a replica is reclaimed; default 0")
     made.add_argument("--lifetime", metavar="STEPS", help="how long the loads stay as they are: is a move worth it")
     made.add_argument("--budget", metavar="BYTES", help="for replicas, all layers and cards: the best use of it")
     made.add_argument("--expert-bytes", metavar="BYTES", help="weights of one expert of one layer")
+    made.add_argument("--kv-token-bytes", metavar="BYTES", help="KV of a token: what a replica takes from it")
     made.add_argument(
         "--write", metavar="ENGINE", choices=("sglang", "trtllm", "vllm", "vllm-ascend"), help="for --out"
     )

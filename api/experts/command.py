@@ -2,10 +2,13 @@
 
 import argparse
 import json
+from dataclasses import replace
 from typing import Any
 
 from api.exits import SOLVED
 from api.experts.request import Request, request
+from models.experts.placement import Placement
+from solver.experts.moves import relabelled
 from solver.experts.place import Effort
 from solver.experts.result import Result, scenario
 from solver.experts.solve import Options, solve
@@ -17,7 +20,9 @@ def experts(options: argparse.Namespace) -> int:
     how = Options(asked.time, Effort(seed=options.seed or 0), options.tighten, options.worst)
     parts = [asked.loads.alone(k) for k in range(asked.loads.scenarios)] if options.separate else [asked.loads]
     results = [_judged(solve(part, asked.layout, how), asked) for part in parts]
-    extra = _extra(results[0], asked, options) if len(results) == 1 else {}
+    if asked.current is not None and not options.separate:
+        results = [_relabelled(results[0], asked.current)]
+    extra, said = _extra(results[0], asked) if not options.separate else ({}, [])
     if options.write is not None:
         _write(results[0], asked, options)
     if options.html is not None:
@@ -32,14 +37,13 @@ def experts(options: argparse.Namespace) -> int:
         from api.experts.screen import render
 
         print(render(results, asked.timed))
-        print("\n".join(_said(extra)), end="\n" if extra else "")
+        if said:
+            print("\n".join(said))
     return SOLVED
 
 
 def _judged(result: Result, asked: Request) -> Result:
     """The result with what the placement does for loads it was not made for."""
-    from dataclasses import replace
-
     if asked.holdout is None:
         return result
     held = tuple(
@@ -47,6 +51,11 @@ def _judged(result: Result, asked: Request) -> Result:
         for name, tokens in zip(asked.holdout.names, asked.holdout.tokens, strict=True)
     )
     return replace(result, holdout=held)
+
+
+def _relabelled(result: Result, current: Placement) -> Result:
+    """The result with cards renamed so that most replicas are where they are now."""
+    return replace(result, placement=relabelled(current, result.placement))
 
 
 def _separate(results: list[Result]) -> dict[str, Any]:
@@ -80,10 +89,16 @@ def _write(result: Result, asked: Request, options: argparse.Namespace) -> None:
     save(options.out, WRITERS[options.write](result.placement, asked.layer_ids, asked.model_layers), "--out")
 
 
-def _extra(result: Result, asked: Request, options: argparse.Namespace) -> dict[str, Any]:
-    """Parts that only some options ask for."""
-    return {}
+def _extra(result: Result, asked: Request) -> tuple[dict[str, Any], list[str]]:
+    """Parts that only some options ask for, as JSON and as lines of text."""
+    from api.experts import extra
 
-
-def _said(extra: dict[str, Any]) -> list[str]:
-    return []
+    parts: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    if asked.current is not None:
+        parts["moves"] = extra.moves(result, asked)
+    if asked.budget is not None:
+        parts["budget"] = extra.memory(asked)
+    if asked.groups is not None:
+        parts["nodes"] = extra.hierarchy(result, asked)
+    documents = {name: document for name, (document, _) in parts.items()}
+    return documents, [line for _, lines in parts.values() for line in lines]

@@ -35,6 +35,8 @@ class Request:
     copy_startup: float
     steps: float | None
     lifetime: float | None
+    in_flight: int
+    kv_token_bytes: float | None
 
 
 def request(options: argparse.Namespace) -> Request:
@@ -46,7 +48,9 @@ def request(options: argparse.Namespace) -> Request:
     held = _tried(lambda: _held_out(options.holdout, checked), problems) if options.holdout else None
     time = _tried(lambda: _time(options), problems)
     sizes = {name: _tried(_quantity(options, name), problems) for name in QUANTITIES}
-    counts = {name: _tried(_count(options, name), problems) for name in ("steps", "lifetime", "expert_groups")}
+    counts = {
+        name: _tried(_count(options, name), problems) for name in ("steps", "lifetime", "in_flight", "expert_groups")
+    }
     problems += _combinations(options)
     if problems or checked is None or found is None or layout is None or time is None:
         raise BadInput(problems)
@@ -73,6 +77,8 @@ def request(options: argparse.Namespace) -> Request:
         sizes["copy_startup"] or 0.0,
         counts["steps"],
         counts["lifetime"],
+        int(counts["in_flight"] or 0),
+        sizes["kv_token_bytes"],
     )
 
 
@@ -81,6 +87,7 @@ QUANTITIES = {
     "expert_bytes": units.BYTES,
     "copy_rate": units.BYTE_RATE,
     "copy_startup": units.TIME,
+    "kv_token_bytes": units.BYTES,
 }
 """Options with a unit."""
 
@@ -105,6 +112,20 @@ def _combinations(options: argparse.Namespace) -> list[Problem]:
         found.append(
             Problem("--expert-bytes", "is missing", None, "bytes of one expert's weights, which --budget needs")
         )
+    if options.lifetime is not None:
+        for name, meaning in (
+            ("token_time", "of a token"),
+            ("copy_rate", "of copies"),
+            ("expert_bytes", "of an expert"),
+        ):
+            if getattr(options, name) is None:
+                found.append(Problem(option(name), "is missing", None, f"--lifetime needs that {meaning}"))
+    if options.separate:
+        found += [
+            Problem(option(name), "is for one placement, --separate makes several")
+            for name in ("current", "budget", "expert_groups", "html")
+            if getattr(options, name) is not None
+        ]
     if (options.write is None) != (options.out is None):
         missing, other = ("--out", "--write") if options.out is None else ("--write", "--out")
         found.append(Problem(missing, f"is missing beside {other}"))

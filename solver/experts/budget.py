@@ -93,7 +93,7 @@ def allocate(found: Curves, budget: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def price(found: Curves, budget: int) -> float:
-    """Relative time that one replica more saves in the linear relaxation: the dual of the budget, 0 where it is slack."""
+    """Relative time that one replica more saves in the linear relaxation: the dual of the budget, 0 if it is slack."""
     steps: list[tuple[float, int]] = []
     for row in found.time:
         at = 0

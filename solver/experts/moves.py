@@ -91,7 +91,7 @@ def _step(
             mine, card, at = swap_at[i]
             slots[hot[i], mine], slots[card, at] = slots[card, at], slots[hot[i], mine]
     packing.put(live, settled(packing.slots[live], work[live], a))
-    return better
+    return np.asarray(better)
 
 
 def _best_swap(
