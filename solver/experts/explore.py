@@ -3,6 +3,7 @@
 import numpy as np
 
 from models.experts.layout import Layout
+from models.experts.placement import EMPTY
 from solver.experts.improve import GAIN, swaps
 from solver.experts.pack import Packing, settled
 
@@ -16,7 +17,7 @@ def explore(
     rng: np.random.Generator,
     rounds: int,
     tries: int,
-    steps: int = 60,
+    steps: int = 40,
 ) -> None:
     """``rounds`` of ``tries`` trials for every layer whose time is above ``enough`` (layers,). Changes ``packing``."""
     room = np.asarray(layout.slots)
@@ -27,7 +28,7 @@ def explore(
             return
         trial = packing.take(np.repeat(rows, tries))
         source = np.repeat(work[rows], tries, axis=0)
-        changed = _changed(trial, source, layout, rng)
+        changed = _changed(trial, source, layout, rng, tries, not layout.engine and (a > 0.0 or not layout.even))
         trial = settled(trial.slots, source, a)
         swaps(trial, room, np.repeat(enough[rows], tries), steps)
         time = np.where(changed, trial.busy().max(1), np.inf).reshape(len(rows), tries)
@@ -36,24 +37,32 @@ def explore(
         packing.put(rows[better], trial.take((np.arange(len(rows)) * tries + best)[better]))
 
 
-def _changed(trial: Packing, work: np.ndarray, layout: Layout, rng: np.random.Generator) -> np.ndarray:
-    """Give a slot of a replicated expert, elsewhere, to an expert of the busiest card; whether there was one."""
+def _changed(
+    trial: Packing, work: np.ndarray, layout: Layout, rng: np.random.Generator, tries: int, empty: bool
+) -> np.ndarray:
+    """Change one slot in each layer; whether there was one to change.
+
+    Most often a slot of a replicated expert is given to an expert of the busiest card; in one trial of each layer to
+    any expert, in another to none, where slots may stay ``empty``: where they cost time, or cards differ.
+    """
     layers, cards, widest = trial.slots.shape
-    b = np.arange(layers)
-    hot = trial.busy().argmax(1)
-    mine = trial.slots[b, hot]
+    b, experts = np.arange(layers), work.shape[1]
+    kind = b % tries
+    mine = trial.slots[b, trial.busy().argmax(1)]
     may = (mine >= 0) & (np.take_along_axis(trial.counts, np.maximum(mine, 0), axis=1) < cards)
-    pick = np.where(may, rng.random(mine.shape), -1.0).argmax(1)
-    gains = mine[b, pick]
+    gains = mine[b, np.where(may, rng.random(mine.shape), -1.0).argmax(1)]
+    anyone = rng.integers(0, experts, layers)
+    gains = np.where((kind == 1) | ~may.any(1), anyone, gains)
+    if empty:
+        gains = np.where(kind == 2, EMPTY, gains)
     flat = trial.slots.reshape(layers, -1)
-    card = np.arange(cards * widest) // widest
     there = (np.arange(widest) < np.asarray(layout.slots)[:, None]).ravel()
-    spare = ((flat < 0) & (layout.most is None)) | (np.take_along_axis(trial.counts, np.maximum(flat, 0), axis=1) > 1)
-    holds = (trial.slots == gains[:, None, None]).any(2)[:, card]
-    able = there & spare & ~holds & (flat != gains[:, None])
-    weight = np.where(able, rng.random(flat.shape), -1.0)
-    at = weight.argmax(1)
-    fine = may[b, pick] & able[b, at]
+    spare = np.take_along_axis(trial.counts, np.maximum(flat, 0), axis=1) > 1
+    spare = np.where(flat < 0, (layout.most is None) & (gains >= 0)[:, None], spare)
+    holds = (trial.slots == gains[:, None, None]).any(2)[:, np.arange(cards * widest) // widest]
+    able = there & spare & (~holds | (gains < 0)[:, None])
+    at = np.where(able, rng.random(flat.shape), -1.0).argmax(1)
+    fine = able[b, at]
     flat = flat.copy()
     flat[b[fine], at[fine]] = gains[fine]
     trial.slots = flat.reshape(trial.slots.shape)

@@ -35,7 +35,7 @@ def clipped(layout: Layout, experts: int) -> Layout:
     """The layout without slots that no replica can use: a card holds an expert once."""
     if layout.widest <= experts:
         return layout
-    return Layout(tuple(min(s, experts) for s in layout.slots), layout.nodes, most=layout.most)
+    return Layout(tuple(min(s, experts) for s in layout.slots), layout.nodes, layout.engine, layout.most)
 
 
 def widened(slots: np.ndarray, layout: Layout) -> np.ndarray:
