@@ -35,11 +35,15 @@ def moves(result: Result, asked: Request) -> tuple[dict[str, Any], list[str]]:
                 f"{way.copies / layers:.1f}",
                 "-" if way.bytes is None else f"{way.bytes / 1e9:.1f}",
                 "-" if back is None else words.seconds(back.cost),
-                "-" if back is None or back.break_even is None else f"{back.break_even:,} steps",
+                "-" if back is None or back.break_even is None else _steps(back.break_even),
                 "-" if back is None or way.copies == 0 else back.verdict(asked.lifetime),
             ]
         )
     return document, ["", *words.table(rows, frozenset(range(1, 6)))]
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'' if count == 1 else 's'}"
 
 
 def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
@@ -61,6 +65,8 @@ def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
     for point in points:
         option, _ = budget.allocate(found, point)
         used = int(found.replicas[option].sum())
+        if curve and curve[-1]["replicas"] == used:
+            continue
         curve.append({"bytes": used * asked.expert_bytes, "replicas": used, **_balances(found, option, asked)})
     document = {
         "bytes": asked.budget,

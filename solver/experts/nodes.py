@@ -125,5 +125,12 @@ def curve(
         if target > first.balancedness:
             points.append(point(f"{target:g}", migrate(start, tokens, time, target).placement, home))
     points.append(point("free", free, best_homes(free, tokens, groups)))
+    points = [p for p in points if not any(_better(other, p) for other in points)]
     mean = card_times(start, tokens, time).mean(1)
     return points, float((mean / low).mean())
+
+
+def _better(one: Point, other: Point) -> bool:
+    """Whether ``one`` is as good in both respects and better in one."""
+    fine = one.balancedness >= other.balancedness and one.leaving <= other.leaving
+    return fine and (one.balancedness > other.balancedness or one.leaving < other.leaving)
