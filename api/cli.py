@@ -198,6 +198,8 @@ def _experts(subcommands: Any) -> None:
     made.add_argument("--slots-per-card", metavar="S[,S...]", help="in place of --slots: of every card, or of each")
     made.add_argument("--nodes", metavar="N", default="1", help="nodes of equally many cards; default 1")
     made.add_argument("--expert-groups", metavar="G", help="groups of experts: balance against traffic between nodes")
+    made.add_argument("--keep-groups", action="store_true", help="every replica on the node of its expert's group")
+    made.add_argument("--engine", action="store_true", help="as for an engine: equal cards, every slot filled")
     made.add_argument("--separate", action="store_true", help="a placement for each scenario, not one for all")
     made.add_argument("--weights", metavar="W1,W2", help="of the scenarios; default: all alike")
     made.add_argument("--worst", action="store_true", help="the worst scenario counts, not the weighted sum")
@@ -217,6 +219,7 @@ def _experts(subcommands: Any) -> None:
         "--write", metavar="ENGINE", choices=("sglang", "trtllm", "vllm", "vllm-ascend"), help="for --out"
     )
     made.add_argument("--out", metavar="FILE", type=Path, help="the placement as a file of --write's engine")
+    made.add_argument("--splits", metavar="FILE", type=Path, help="the best share of each slot, for fixed shares")
     made.add_argument(
         "--first-layer", metavar="N", help="the model's number of the first layer with experts; default 0"
     )

@@ -17,7 +17,13 @@ from solver.experts.solve import Options, solve
 def experts(options: argparse.Namespace) -> int:
     """Place experts for measured loads. Raises BadInput with every problem of the options and files."""
     asked = request(options)
-    how = Options(asked.time, Effort(seed=options.seed or 0), options.tighten, options.worst)
+    how = Options(
+        asked.time,
+        Effort(seed=options.seed or 0),
+        options.tighten,
+        options.worst,
+        asked.groups if options.keep_groups else None,
+    )
     parts = [asked.loads.alone(k) for k in range(asked.loads.scenarios)] if options.separate else [asked.loads]
     results = [_judged(solve(part, asked.layout, how), asked) for part in parts]
     if asked.current is not None and not options.separate:
@@ -25,6 +31,13 @@ def experts(options: argparse.Namespace) -> int:
     extra, said = _extra(results[0], asked) if not options.separate else ({}, [])
     if options.write is not None:
         _write(results[0], asked, options)
+    if options.splits is not None:
+        from api.commands import save
+        from api.experts.extra import splits
+
+        document, lines = splits(results[0])
+        save(options.splits, json.dumps(document) + "\n", "--splits")
+        extra, said = {**extra, "split": {key: document[key] for key in ("balancedness", "value")}}, [*said, *lines]
     if options.html is not None:
         from api.commands import save
         from api.experts.picture import picture

@@ -10,6 +10,7 @@ from models.errors import BadInput, Problem
 from solver.experts import budget, nodes, transition
 from solver.experts.place import clipped
 from solver.experts.result import Result, scenario
+from solver.experts.split import best_split, split_times
 
 
 def moves(result: Result, asked: Request) -> tuple[dict[str, Any], list[str]]:
@@ -61,7 +62,7 @@ def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
     placement = budget.assembled(found, chosen)
     points = sorted({round(replicas * share / 12) for share in range(13)})
     price = budget.price(found, replicas)
-    curve = []
+    curve: list[dict[str, Any]] = []
     for point in points:
         option, _ = budget.allocate(found, point)
         used = int(found.replicas[option].sum())
@@ -130,3 +131,20 @@ def hierarchy(result: Result, asked: Request) -> tuple[dict[str, Any], list[str]
     rows += [[p.name, f"{p.balancedness:.4f}", words.percent(p.leaving)] for p in points]
     note = f" strict placements with these homes reach {bound:.4f} at most"
     return document, ["", *words.table(rows, frozenset((1, 2))), note]
+
+
+def splits(result: Result) -> tuple[dict[str, Any], list[str]]:
+    """The best shares of every slot, row by row as in the map, for the weighted mean of the scenarios."""
+    placement = result.placement
+    tokens = transition.mixed(result.loads, placement, result.time)
+    shares = best_split(placement, tokens, result.time)
+    times = split_times(placement, tokens, result.time, shares)
+    there = (np.arange(placement.layout.widest) < np.asarray(placement.layout.slots)[:, None]).ravel()
+    balance = float((times.mean(1) / times.max(1)).mean())
+    document = {
+        "physical_to_logical_map": placement.rows(),
+        "split": shares.reshape(placement.layers, -1)[:, there].tolist(),
+        "balancedness": balance,
+        "value": float(times.max(1).sum()),
+    }
+    return document, [f" with the best split of tokens over replicas: balancedness {balance:.4f}"]

@@ -120,10 +120,12 @@ def _combinations(options: argparse.Namespace) -> list[Problem]:
         ):
             if getattr(options, name) is None:
                 found.append(Problem(option(name), "is missing", None, f"--lifetime needs that {meaning}"))
+    if options.keep_groups and options.expert_groups is None:
+        found.append(Problem("--expert-groups", "is missing", None, "how many groups, which --keep-groups needs"))
     if options.separate:
         found += [
             Problem(option(name), "is for one placement, --separate makes several")
-            for name in ("current", "budget", "expert_groups", "html")
+            for name in ("current", "budget", "expert_groups", "html", "splits")
             if getattr(options, name) is not None
         ]
     if (options.write is None) != (options.out is None):
@@ -143,7 +145,7 @@ def _layout(options: argparse.Namespace) -> Layout:
         message = "is missing" if options.slots is None else "stands beside --slots-per-card"
         accepted = "slots of one layer over all cards; or --slots-per-card"
         raise BadInput([Problem("--slots", message, options.slots, accepted)])
-    engine = options.write is not None
+    engine = options.write is not None or options.engine
     if options.slots is not None:
         return Layout(spread(cards, _whole(options.slots, "--slots", 1, MOST_SLOTS)), nodes, engine)
     each = [_whole(part, "--slots-per-card", 0, MOST_SLOTS) for part in options.slots_per_card.split(",")]

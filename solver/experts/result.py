@@ -24,13 +24,15 @@ class Scenario:
     """How a placement does for one load pattern.
 
     busiest, mean: time of the busiest and of the average card of each layer, (layers,).
-    bounds: what no placement keeps the busiest card below, one for each layer.
+    bounds: what no placement keeps the busiest card below, one for each layer; any_split: the same for any way to
+    split tokens over replicas, (layers,).
     """
 
     name: str
     busiest: np.ndarray
     mean: np.ndarray
     bounds: tuple[LayerBound, ...] = ()
+    any_split: np.ndarray | None = None
 
     @property
     def balance(self) -> np.ndarray:
@@ -64,16 +66,22 @@ class Scenario:
             "balancedness_min": float(self.balance.min()),
             "value": self.value,
             "bound": self.bound,
+            "bound_any_split": None if self.any_split is None else float(self.any_split.sum()),
             "gap": self.gap,
         }
 
 
 def scenario(
-    name: str, placement: Placement, tokens: np.ndarray, time: TimeModel, bounds: tuple[LayerBound, ...] = ()
+    name: str,
+    placement: Placement,
+    tokens: np.ndarray,
+    time: TimeModel,
+    bounds: tuple[LayerBound, ...] = (),
+    any_split: np.ndarray | None = None,
 ) -> Scenario:
     """The figures of a placement for tokens (layers, experts)."""
     times = card_times(placement, tokens, time)
-    return Scenario(name, times.max(1), times.mean(1), bounds)
+    return Scenario(name, times.max(1), times.mean(1), bounds, any_split)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,24 @@ def test_groups_that_do_not_fit_are_told(file: Path, capsys: pytest.CaptureFixtu
     }
 
 
+def test_groups_kept_and_shares(file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ("--cards", "4", "--slots", "24", "--nodes", "2", "--expert-groups", "4", "--keep-groups")
+    code, found = run(capsys, file.parent / "one.npy", *words, "--splits", tmp_path / "s.json")
+    assert code == 0
+    for row in found["physical_to_logical_map"]:
+        nodes = [{e // 4 for e in row[:12]}, {e // 4 for e in row[12:]}]
+        assert not nodes[0] & nodes[1]
+    document = json.loads((tmp_path / "s.json").read_text())
+    assert document["balancedness"] >= found["balancedness"] - 1e-9
+    for row, shares in zip(document["physical_to_logical_map"], document["split"], strict=True):
+        sums = np.zeros(16)
+        np.add.at(sums, row, shares)
+        assert np.allclose(sums, 1.0)
+    assert found["scenarios"]["one"]["bound_any_split"] <= document["value"] * (1 + 1e-9)
+    wrong = ("--cards", "6", "--slots", "18", "--nodes", "3", "--expert-groups", "4", "--keep-groups")
+    assert run(capsys, file, *wrong)[0] == 2
+
+
 BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("--cards", "4", "--slots", "15"), "--slots", "15 slots on 4 cards cannot hold 16 experts"),
     (("--cards", "4"), "--slots", "is missing"),
@@ -94,6 +112,8 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("--cards", "x", "--slots", "20"), "--cards", "not a number"),
     (("--cards", "4", "--slots", "20", "--nodes", "3"), "--nodes", "cannot be divided"),
     (("--cards", "3", "--slots", "20", "--write", "vllm", "--out", "x"), "--slots", "engines need equal cards"),
+    (("--cards", "3", "--slots", "20", "--engine"), "--slots", "engines need equal cards"),
+    (("--cards", "4", "--slots", "20", "--keep-groups"), "--expert-groups", "is missing"),
     (("--cards", "4", "--slots", "20", "--write", "vllm"), "--out", "is missing"),
     (("--cards", "4", "--slots", "20", "--budget", "1 GB"), "--expert-bytes", "is missing"),
     (("--cards", "4", "--slots", "20", "--budget", "1 s", "--expert-bytes", "1 MB"), "--budget", "is a time"),
