@@ -6,7 +6,6 @@ import numpy as np
 
 from api import words
 from api.experts.request import Request
-from models.errors import BadInput, Problem
 from solver.experts import budget, nodes, transition
 from solver.experts.place import clipped
 from solver.experts.result import Result, scenario
@@ -48,11 +47,9 @@ def _steps(count: int) -> str:
 
 
 def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
-    """The best use of a budget for replicas, layer by layer, and the curve up to it. Raises BadInput."""
+    """The best use of a budget for replicas, layer by layer, and the curve up to it."""
     assert asked.budget is not None
     assert asked.expert_bytes is not None
-    if asked.expert_bytes <= 0.0:
-        raise BadInput([Problem("--expert-bytes", "is not above 0", f"{asked.expert_bytes:g}")])
     loads, cards = asked.loads, asked.layout.cards
     replicas = int(min(asked.budget // asked.expert_bytes, loads.layers * loads.experts * (cards - 1)))
     most = min(replicas, max(asked.layout.total - loads.experts, cards))

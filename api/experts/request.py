@@ -203,8 +203,9 @@ def _parsed(text: str, place: str, dimension: units.Dimension) -> float:
         value = units.parse(text, dimension)
     except units.QuantityError as error:
         raise BadInput([Problem(place, str(error), text, dimension.name)]) from None
-    if value < 0:
-        raise BadInput([Problem(place, "is negative", text, "0 or more")])
+    above = place in ("--copy-rate", "--expert-bytes", "--kv-token-bytes")
+    if value < 0 or (above and value == 0):
+        raise BadInput([Problem(place, "is too small", text, "more than 0" if above else "0 or more")])
     return value
 
 

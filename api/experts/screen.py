@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from api import words
+from models.errors import shown as shown_text
 from solver.experts.result import Result, Scenario
 
 
@@ -13,8 +14,9 @@ def render(results: Sequence[Result], timed: bool) -> str:
     low, high = min(layout.slots), max(layout.slots)
     slots = f"{low}" if low == high else f"{low} to {high}"
     spare = layout.total - loads.experts
+    count = f"{loads.layers} layer{'' if loads.layers == 1 else 's'}"
     lines = [
-        f"{loads.layers} layers of {loads.experts} experts on {layout.cards} cards with {slots} slots "
+        f"{count} of {loads.experts} experts on {layout.cards} cards with {slots} slots "
         f"({layout.total} slots a layer, {spare} for replicas)",
         "",
     ]
@@ -33,7 +35,7 @@ def _row(one: Scenario, timed: bool, mark: str = "") -> list[str]:
         return words.seconds(value) if timed and value is not None else words.number(value, 6)
 
     return [
-        one.name + mark,
+        shown_text(one.name) + mark,
         f"{one.balancedness:.4f}",
         f"{float(one.balance.min()):.4f}",
         shown(one.value),

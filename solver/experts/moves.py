@@ -45,10 +45,7 @@ def migrate(current: Placement, tokens: np.ndarray, time: TimeModel, target: flo
     """
     layout, a = current.layout, time.per_slot
     work = time.per_token * tokens
-    slots = np.sort(current.slots, axis=2)  # a peer's map may hold an expert twice on a card: the second is a free slot
-    twice = np.concatenate((np.zeros((*slots.shape[:2], 1), dtype=bool), slots[..., 1:] == slots[..., :-1]), axis=2)
-    packing = settled(_placed_first(np.where(twice, EMPTY, slots), layout), work, a)
-    packing.counts = np.maximum(packing.counts, 1)
+    packing = settled(cleaned(current).slots.copy(), work, a)
     live = np.arange(len(work))
     for _ in range(MOST_STEPS):
         busy = packing.busy()[live]
@@ -62,10 +59,16 @@ def migrate(current: Placement, tokens: np.ndarray, time: TimeModel, target: flo
     return Migration(placement, new.sum((1, 2)))
 
 
-def _placed_first(slots: np.ndarray, layout: Layout) -> np.ndarray:
-    """Empty slots of every card moved behind the others."""
+def cleaned(current: Placement) -> Placement:
+    """Without second replicas of an expert on a card, which maps of peers may have: their slots become free.
+
+    Empty slots are the last ones of their card.
+    """
+    slots = np.sort(current.slots, axis=2)
+    twice = np.concatenate((np.zeros((*slots.shape[:2], 1), dtype=bool), slots[..., 1:] == slots[..., :-1]), axis=2)
+    slots = np.where(twice, EMPTY, slots)
     order = np.argsort(slots == EMPTY, axis=2, kind="stable")
-    return np.take_along_axis(slots, order, axis=2)
+    return Placement(np.take_along_axis(slots, order, axis=2), current.layout, current.experts)
 
 
 def _step(

@@ -17,6 +17,8 @@ CLOSE = 1e-4
 """Relative distance to the bound at which the swaps of a layer end."""
 OPEN = 4e-4
 """Relative distance to the bound from which on a layer is tried with other counts."""
+BLOCK = 500_000_000
+"""Bytes that the trials of layers worked on together may take, about."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,19 @@ def place(
     check_fit(experts, layout)
     used = clipped(layout, experts)
     low = bounds(tokens, used, time)
-    packing = packed(time.per_token * tokens, used, time.per_slot, low.value, effort, layout.engine)
-    return Placement(widened(packing.slots, layout), layout, experts), low
+    work = time.per_token * tokens
+    parts = [
+        packed(work[rows], used, time.per_slot, low.value[rows], effort, layout.engine).slots
+        for rows in blocks(len(work), experts, used, effort)
+    ]
+    return Placement(widened(np.concatenate(parts), layout), layout, experts), low
+
+
+def blocks(layers: int, experts: int, layout: Layout, effort: Effort) -> list[slice]:
+    """Layers that are worked on together: all, unless their trials would take too much memory."""
+    each = max(effort.tries, 1) * layout.cards * max(experts, 8 * layout.widest**2)
+    size = max(1, BLOCK // each)
+    return [slice(at, at + size) for at in range(0, layers, size)]
 
 
 def packed(

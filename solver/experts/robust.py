@@ -7,7 +7,7 @@ from models.experts.loads import Loads, check_fit
 from models.experts.placement import Placement
 from solver.experts import counts
 from solver.experts.pack import by_room
-from solver.experts.place import USUAL, Effort, clipped, place, widened
+from solver.experts.place import USUAL, Effort, blocks, clipped, place, widened
 from solver.experts.spread import Spread, dealt, swaps
 
 STEPS = 400
@@ -43,6 +43,13 @@ def place_for_all(
 def _placed(loads: Loads, layout: Layout, time: TimeModel, effort: Effort, weights: np.ndarray) -> Spread:
     work = np.moveaxis(loads.tokens * (time.per_token * weights[:, None, None]), 0, 2)
     fixed = time.per_slot * weights
+    rows = blocks(len(work), loads.experts * loads.scenarios, layout, effort)
+    parts = [_part(work[some], fixed, layout, effort) for some in rows]
+    slots, counted = (np.concatenate(kind) for kind in zip(*((p.slots, p.counts) for p in parts), strict=True))
+    return Spread(slots, counted, work, fixed)
+
+
+def _part(work: np.ndarray, fixed: np.ndarray, layout: Layout, effort: Effort) -> Spread:
     best: Spread | None = None
     for count in _counts(work, fixed, layout):
         made = started(work, count, fixed, layout)

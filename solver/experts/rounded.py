@@ -7,7 +7,7 @@ from models.experts.placement import Placement
 from solver.experts import counts
 from solver.experts.explore import explore
 from solver.experts.improve import swaps
-from solver.experts.pack import Packing, largest_first
+from solver.experts.pack import largest_first, settled
 from solver.experts.place import Effort, clipped, widened
 
 ROUNDINGS = 24
@@ -38,17 +38,10 @@ def rounded(
     best = made.take(np.arange(len(rows)) * ROUNDINGS + top.argmin(1))
     explore(best, work, layout, a, np.zeros(len(rows)), rng, effort.rounds, effort.tries)
     slots = placement.slots[:, :, : layout.widest].copy()
-    before = Packing(slots[rows], *_sized(slots[rows], work, a)).busy().max(1)
+    before = settled(slots[rows], work, a).busy().max(1)
     wins = best.busy().max(1) < before * (1.0 - 1e-9)
     slots[rows[wins]] = best.slots[wins]
     return Placement(widened(slots, placement.layout), placement.layout, placement.experts)
-
-
-def _sized(slots: np.ndarray, work: np.ndarray, a: float) -> tuple[np.ndarray, np.ndarray]:
-    from solver.experts.pack import settled
-
-    found = settled(slots, work, a)
-    return found.counts, found.size
 
 
 def _drawn(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -13,7 +13,7 @@ from solver.experts.bounds import bounds
 from solver.experts.certificate import WIDEST, LayerBound, plain, tightened
 from solver.experts.nodes import obstacle, strict
 from solver.experts.place import USUAL, Effort, clipped, place, widened
-from solver.experts.result import Result, card_times, scenario
+from solver.experts.result import Result, Scenario, card_times, scenario
 from solver.experts.robust import place_for_all, scales
 from solver.experts.rounded import rounded
 from solver.experts.verify import verify
@@ -114,7 +114,9 @@ def assembled(
     return Result(placement, loads, options.time, scenarios, value, bound, seconds, bound_seconds)
 
 
-def _of_all(loads: Loads, placement: Placement, scenarios: tuple, options: Options) -> tuple[float, float]:  # type: ignore[type-arg]
+def _of_all(
+    loads: Loads, placement: Placement, scenarios: tuple[Scenario, ...], options: Options
+) -> tuple[float, float]:
     """Value and bound of several scenarios: the weighted sum of relative times, or their largest.
 
     Each scenario alone bounds its own time, and so their sum. The weighted sum of the loads is a load pattern too: the

@@ -7,8 +7,8 @@ import numpy as np
 
 from models.experts.layout import TimeModel
 from models.experts.loads import Loads
-from models.experts.placement import EMPTY, Placement
-from solver.experts.moves import migrate, relabelled
+from models.experts.placement import Placement
+from solver.experts.moves import cleaned, migrate, relabelled
 from solver.experts.payback import Payback, copies, copy_time
 from solver.experts.result import card_times
 from solver.experts.robust import scales
@@ -139,6 +139,7 @@ def _by_layer(
     saved = np.stack([before.max(1) - card_times(way.placement, tokens, time).max(1) for way in ways])
     net = terms.lifetime * saved - each * np.stack([way.copies_by_layer for way in ways])
     pick = net.argmax(0)
-    slots = np.stack([ways[way].placement.slots[layer] for layer, way in enumerate(pick.tolist())])
-    placement = Placement(np.where(slots < 0, EMPTY, slots), current.layout, current.experts)
+    sources = [cleaned(current), *(way.placement for way in ways[1:])]
+    slots = np.stack([sources[way].slots[layer] for layer, way in enumerate(pick.tolist())])
+    placement = Placement(slots, current.layout, current.experts)
     return _way("by layer", placement, current, before, tokens, time, terms)

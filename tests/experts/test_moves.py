@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from models.experts.layout import TOKENS, Layout, TimeModel
 from models.experts.loads import loads
@@ -122,3 +124,27 @@ def test_the_verdict_follows_the_lifetime() -> None:
     unknown = transition(loads({"x": AFTER}), current, fresh, time, Terms())
     assert unknown.chosen.balancedness >= 0.98
     assert unknown.chosen.payback is None
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.integers(1, 6), min_size=2, max_size=7), st.integers(0, 10**6), st.sampled_from([0.0, 200.0]))
+def test_every_way_is_valid(slots: list[int], seed: int, fixed: float) -> None:
+    """Also from maps with empty slots, and with an expert twice on a card, as peers make them."""
+    rng = np.random.default_rng(seed)
+    layout, time = Layout(tuple(slots)), TimeModel(fixed, 1.0)
+    experts = int(rng.integers(1, min(layout.total, 12) + 1))
+    if sum(min(s, experts) for s in slots) < experts:
+        return
+    tokens = np.exp(rng.standard_normal((2, experts))) * 1000.0
+    held = np.full((2, layout.cards, layout.widest), EMPTY)
+    there = np.argwhere(np.arange(layout.widest) < np.asarray(slots)[:, None])
+    for layer in range(2):
+        order = rng.permutation(len(there))
+        for number, (card, at) in enumerate(there[order]):
+            held[layer, card, at] = number if number < experts else rng.integers(-1, experts)
+    current = Placement(held, layout, experts)
+    fresh, _ = place(tokens, layout, time)
+    found = transition(loads({"x": tokens}), current, fresh, time, Terms(1e6, 1e9, 0.0, 100.0, 1, timed=True))
+    for way in found.ways[1:]:
+        assert way.placement.faults() == []
+    assert relabelled(current, fresh).faults() == []
