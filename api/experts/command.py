@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from api.exits import SOLVED
-from api.experts.request import Request, request
+from api.experts.request import EXPERT_BYTES, Request, request
 from models.experts.placement import Placement
 from solver.experts.moves import relabelled
 from solver.experts.place import Effort
@@ -28,6 +28,7 @@ def experts(options: argparse.Namespace) -> int:
     results = [_judged(solve(part, asked.layout, how), asked) for part in parts]
     if asked.current is not None and not options.separate:
         results = [_relabelled(results[0], asked.current)]
+    results[0].notes.extend(_assumed(options))
     extra, said = _extra(results[0], asked) if not options.separate else ({}, [])
     if options.write is not None:
         _write(results[0], asked, options)
@@ -115,3 +116,10 @@ def _extra(result: Result, asked: Request) -> tuple[dict[str, Any], list[str]]:
         parts["nodes"] = extra.hierarchy(result, asked)
     documents = {name: document for name, (document, _) in parts.items()}
     return documents, [line for _, lines in parts.values() for line in lines]
+
+
+def _assumed(options: argparse.Namespace) -> list[str]:
+    """What is taken for granted, in words."""
+    if options.expert_bytes is None and (options.budget is not None or options.current is not None):
+        return [f"an expert is taken to have {EXPERT_BYTES / 1e6:.1f} MB, as DeepSeek-V3's in FP8; see --expert-bytes"]
+    return []

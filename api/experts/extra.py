@@ -49,7 +49,6 @@ def _steps(count: int) -> str:
 def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
     """The best use of a budget for replicas, layer by layer, and the curve up to it."""
     assert asked.budget is not None
-    assert asked.expert_bytes is not None
     loads, cards = asked.loads, asked.layout.cards
     replicas = int(min(asked.budget // asked.expert_bytes, loads.layers * loads.experts * (cards - 1)))
     most = min(replicas, max(asked.layout.total - loads.experts, cards))

@@ -29,7 +29,7 @@ class Request:
     timed: bool
     current: Placement | None
     budget: float | None
-    expert_bytes: float | None
+    expert_bytes: float
     groups: int | None
     copy_rate: float | None
     copy_startup: float
@@ -71,7 +71,7 @@ def request(options: argparse.Namespace) -> Request:
         options.token_time is not None,
         current,
         sizes["budget"],
-        sizes["expert_bytes"],
+        sizes["expert_bytes"] or EXPERT_BYTES,
         groups,
         sizes["copy_rate"],
         sizes["copy_startup"] or 0.0,
@@ -82,6 +82,8 @@ def request(options: argparse.Namespace) -> Request:
     )
 
 
+EXPERT_BYTES = 3.0 * 7168 * 2048
+"""Of one expert where it is not stated: DeepSeek-V3 in FP8, three matrices of 7168 x 2048."""
 QUANTITIES = {
     "budget": units.BYTES,
     "expert_bytes": units.BYTES,
@@ -108,10 +110,6 @@ def _tried(read: Callable[[], T], problems: list[Problem]) -> T | None:
 
 def _combinations(options: argparse.Namespace) -> list[Problem]:
     found = []
-    if options.budget is not None and options.expert_bytes is None:
-        found.append(
-            Problem("--expert-bytes", "is missing", None, "bytes of one expert's weights, which --budget needs")
-        )
     if options.lifetime is not None:
         for name, meaning in (
             ("token_time", "of a token"),
@@ -200,7 +198,8 @@ def _quantity(options: argparse.Namespace, name: str) -> Callable[[], float | No
 
 def _parsed(text: str, place: str, dimension: units.Dimension) -> float:
     try:
-        value = units.parse(text, dimension)
+        plain = dimension is units.BYTES and text.strip().isdecimal()
+        value = float(text) if plain else units.parse(text, dimension)
     except units.QuantityError as error:
         raise BadInput([Problem(place, str(error), text, dimension.name)]) from None
     above = place in ("--copy-rate", "--expert-bytes", "--kv-token-bytes")

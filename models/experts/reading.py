@@ -8,6 +8,7 @@ layers: they are left out, and the ids of the others kept.
 import csv
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,14 @@ def read(path: Path, place: str = "LOADS") -> Read:
         raise BadInput([Problem(place, f"not valid JSON: {error.msg}", str(path), None, error.lineno)]) from None
     except RecursionError:
         raise BadInput([Problem(place, "nested too deep", str(path))]) from None
-    except (ValueError, zipfile.BadZipFile, EOFError, MemoryError) as error:  # what numpy raises for a damaged file
+    except (
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+        csv.Error,
+        EOFError,
+        MemoryError,
+    ) as error:  # what numpy raises for a damaged file
         raise BadInput([Problem(place, f"the file cannot be read: {error}", str(path))]) from None
 
 
@@ -80,7 +88,7 @@ def _numpy(path: Path, place: str) -> dict[str, np.ndarray]:
                 most = f"at most {MOST_BYTES >> 20} MiB"
                 raise BadInput([Problem(f"{place}[{entry.filename}]", "an array too large", None, most)])
     with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+        return {name: np.asarray(archive[name]) for name in archive.files}
 
 
 def _csv(path: Path, place: str) -> dict[str, np.ndarray]:

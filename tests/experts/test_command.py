@@ -73,6 +73,14 @@ def test_everything_at_once(file: Path, capsys: pytest.CaptureFixture[str], tmp_
     assert "GROUPS AT HOME" in said
 
 
+def test_what_is_assumed_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capsys, file, "--cards", "4", "--slots", "20", "--budget", "200000000")
+    assert code == 0
+    assert found["budget"]["expert_bytes"] == 3 * 7168 * 2048
+    assert sum(found["budget"]["replicas"]) <= 4
+    assert "44.0 MB" in found["notes"][0]
+
+
 def test_groups_that_do_not_fit_are_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(capsys, file, "--cards", "6", "--slots", "18", "--nodes", "3", "--expert-groups", "4")
     assert code == 0
@@ -115,7 +123,8 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("--cards", "3", "--slots", "20", "--engine"), "--slots", "engines need equal cards"),
     (("--cards", "4", "--slots", "20", "--keep-groups"), "--expert-groups", "is missing"),
     (("--cards", "4", "--slots", "20", "--write", "vllm"), "--out", "is missing"),
-    (("--cards", "4", "--slots", "20", "--budget", "1 GB"), "--expert-bytes", "is missing"),
+    (("--cards", "4", "--slots", "20", "--expert-bytes", "0 B"), "--expert-bytes", "too small"),
+    (("--cards", "4", "--slots", "20", "--copy-rate", "0 B/s"), "--copy-rate", "too small"),
     (("--cards", "4", "--slots", "20", "--budget", "1 s", "--expert-bytes", "1 MB"), "--budget", "is a time"),
     (("--cards", "4", "--slots", "20", "--expert-groups", "5"), "--expert-groups", "cannot be divided"),
     (("--cards", "4", "--slots", "20", "--weights", "1"), "--weights", "1 weights for 2 scenarios"),
