@@ -79,67 +79,78 @@ def mixed(loads: Loads, placement: Placement, time: TimeModel) -> np.ndarray:
     return np.asarray((scale[:, None, None] * loads.tokens).sum(0) / scale.sum())
 
 
+@dataclass(frozen=True)
+class _Case:
+    """What all ways have in common. before: time of the busiest card of each layer now, weighted mean, (layers,)."""
+
+    loads: Loads
+    current: Placement
+    time: TimeModel
+    terms: Terms
+    before: np.ndarray
+
+
 def transition(loads: Loads, current: Placement, fresh: Placement, time: TimeModel, terms: Terms) -> Transition:
     """Ways from ``current`` towards ``fresh``, and the best of them for the stated lifetime.
 
-    Without a lifetime, or a time of copies, the way to a balancedness of 0.98 is chosen, else the fresh placement.
+    Without a lifetime, or a time of copies, the way to a balancedness of 0.98 is chosen, else the fresh placement. With
+    several scenarios balancedness and times are weighted means over them.
     """
-    tokens = mixed(loads, fresh, time)
+    shares = scales(loads, fresh.layout, time) * loads.weights
+    case = _Case(loads, current, time, terms, _busiest(current, loads, time))
     named = [("stay", current)]
-    named += [(f"{target:g}", migrate(current, tokens, time, target).placement) for target in TARGETS]
+    for target in TARGETS:
+        named.append((f"{target:g}", migrate(current, loads.tokens, time, target, shares).placement))
     named.append(("fresh", relabelled(current, fresh)))
-    before = card_times(current, tokens, time)
-    ways = [_way(name, placement, current, before, tokens, time, terms) for name, placement in named]
+    ways = [_way(name, placement, case) for name, placement in named]
     if terms.lifetime is not None and ways[0].payback is not None:
-        ways.append(_by_layer(ways, current, before, tokens, time, terms))
+        ways.append(_by_layer(ways, case))
         lifetime = terms.lifetime
         chosen = max(ways, key=lambda way: way.payback.net(lifetime) if way.payback else 0.0)
     else:
         reached = [way for way in ways if way.balancedness >= USUAL_TARGET]
         chosen = min(reached, key=lambda way: way.copies) if reached else ways[-1]
-    gain = before.max(1) - card_times(chosen.placement, tokens, time).max(1)
+    gain = case.before - _busiest(chosen.placement, loads, time)
     order = np.argsort(-gain / np.maximum(chosen.copies_by_layer, 1), kind="stable")
     moved = tuple(int(layer) for layer in order if chosen.copies_by_layer[layer] > 0)
     return Transition(tuple(ways), chosen, moved)
 
 
-def _way(
-    name: str,
-    placement: Placement,
-    current: Placement,
-    before: np.ndarray,
-    tokens: np.ndarray,
-    time: TimeModel,
-    terms: Terms,
-) -> Way:
-    times = card_times(placement, tokens, time)
-    found = copies(current, placement)
-    new, old = placement.holds(), current.holds()
+def _busiest(placement: Placement, loads: Loads, time: TimeModel) -> np.ndarray:
+    """Time of the busiest card of each layer, weighted mean over scenarios: (layers,)."""
+    each = np.stack([card_times(placement, tokens, time).max(1) for tokens in loads.tokens])
+    return np.asarray(loads.weights @ each)
+
+
+def _way(name: str, placement: Placement, case: _Case) -> Way:
+    terms, balance = case.terms, 0.0
+    for tokens, weight in zip(case.loads.tokens, case.loads.weights, strict=True):
+        times = card_times(placement, tokens, case.time)
+        balance += float(weight * (times.mean(1) / times.max(1)).mean())
+    found = copies(case.current, placement)
+    new, old = placement.holds(), case.current.holds()
     overwritten = int((old & ~new).sum())
+    after = _busiest(placement, case.loads, case.time)
     moved = found.number * terms.expert_bytes if terms.expert_bytes is not None else None
     payback = None
     if terms.expert_bytes is not None and terms.rate is not None and terms.timed:
-        wait = terms.in_flight * float(before.max(1).sum()) if overwritten else 0.0
+        wait = terms.in_flight * float(case.before.sum()) if overwritten else 0.0
         took = copy_time(found, terms.expert_bytes, terms.rate, terms.startup)
-        payback = Payback(took, float((before.max(1) - times.max(1)).sum()), wait)
-    balance = float((times.mean(1) / times.max(1)).mean())
-    step = float(times.max(1).sum())
+        payback = Payback(took, float((case.before - after).sum()), wait)
     by_layer = (new & ~old).sum((1, 2))
-    return Way(name, placement, balance, step, found.number, by_layer, overwritten, moved, payback)
+    return Way(name, placement, balance, float(after.sum()), found.number, by_layer, overwritten, moved, payback)
 
 
-def _by_layer(
-    ways: list[Way], current: Placement, before: np.ndarray, tokens: np.ndarray, time: TimeModel, terms: Terms
-) -> Way:
+def _by_layer(ways: list[Way], case: _Case) -> Way:
     """Layer by layer the way that wins most in the lifetime, each copy charged its share of the cards' time."""
+    terms, current = case.terms, case.current
     assert terms.expert_bytes is not None
     assert terms.rate is not None
     assert terms.lifetime is not None
     each = (terms.expert_bytes / terms.rate + terms.startup) / current.layout.cards
-    saved = np.stack([before.max(1) - card_times(way.placement, tokens, time).max(1) for way in ways])
+    saved = np.stack([case.before - _busiest(way.placement, case.loads, case.time) for way in ways])
     net = terms.lifetime * saved - each * np.stack([way.copies_by_layer for way in ways])
     pick = net.argmax(0)
     sources = [cleaned(current), *(way.placement for way in ways[1:])]
     slots = np.stack([sources[way].slots[layer] for layer, way in enumerate(pick.tolist())])
-    placement = Placement(slots, current.layout, current.experts)
-    return _way("by layer", placement, current, before, tokens, time, terms)
+    return _way("by layer", Placement(slots, current.layout, current.experts), case)

@@ -12,6 +12,7 @@ from solver.experts.moves import migrate, relabelled
 from solver.experts.payback import Payback, copies, copy_time, fitting
 from solver.experts.place import place
 from solver.experts.result import card_times
+from solver.experts.robust import place_for_all
 from solver.experts.transition import Terms, transition
 from tests.experts.synthetic import drifted, skewed
 
@@ -124,6 +125,19 @@ def test_the_verdict_follows_the_lifetime() -> None:
     unknown = transition(loads({"x": AFTER}), current, fresh, time, Terms())
     assert unknown.chosen.balancedness >= 0.98
     assert unknown.chosen.payback is None
+
+
+def test_one_move_for_several_scenarios() -> None:
+    both = loads({"a": AFTER, "b": drifted(AFTER, 11)})
+    current, _ = place(BEFORE, LAYOUT)
+    fresh = place_for_all(both, LAYOUT)
+    ways = {way.name: way for way in transition(both, current, fresh, TOKENS, Terms()).ways}
+    assert ways["0.97"].balancedness >= 0.965
+    assert ways["0.97"].copies < 0.8 * ways["fresh"].copies
+    for tokens in both.tokens:
+        times = [card_times(ways[name].placement, tokens, TOKENS) for name in ("stay", "0.97")]
+        stay, moved = (float((t.mean(1) / t.max(1)).mean()) for t in times)
+        assert moved > stay
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
