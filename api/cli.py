@@ -20,7 +20,7 @@ from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
 LATER = (
-    *("experts", "trace", "simulate"),
+    *("trace", "simulate"),
     *("calibrate", "batch", "export", "import", "serve", "remote"),
 )
 """Commands of the contract that are not built yet."""
@@ -109,6 +109,7 @@ def parser() -> Parser:
 
     _solve(subcommands)
     _new(subcommands)
+    _experts(subcommands)
 
     check = _command(subcommands, "check", commands.check, "is the file valid, and what was understood")
     check.add_argument("file", metavar="FILE", type=Path)
@@ -199,6 +200,46 @@ def _new(subcommands: Any) -> None:
     new.add_argument("--force", action="store_true", help="write over a file that exists")
 
 
+def _experts(subcommands: Any) -> None:
+    text = "replicas of experts onto cards, from measured loads, with a proven bound"
+    made = _command(subcommands, "experts", commands.experts, text)
+    made.add_argument("loads", metavar="LOADS", type=Path, help="layers x experts, one array or several: scenarios")
+    made.add_argument("--cards", metavar="R", required=True, help="cards of the expert-parallel group")
+    made.add_argument("--slots", metavar="P", help="physical slots of one layer over all cards")
+    made.add_argument("--slots-per-card", metavar="S[,S...]", help="in place of --slots: of every card, or of each")
+    made.add_argument("--nodes", metavar="N", default="1", help="nodes of equally many cards; default 1")
+    made.add_argument("--expert-groups", metavar="G", help="groups of experts: balance against traffic between nodes")
+    made.add_argument("--keep-groups", action="store_true", help="every replica on the node of its expert's group")
+    made.add_argument("--engine", action="store_true", help="as for an engine: equal cards, every slot filled")
+    made.add_argument("--separate", action="store_true", help="a placement for each scenario, not one for all")
+    made.add_argument("--weights", metavar="W1,W2", help="of the scenarios; default: all alike")
+    made.add_argument("--worst", action="store_true", help="the worst scenario counts, not the weighted sum")
+    made.add_argument("--holdout", metavar="FILE", type=Path, help="loads to judge the placement by")
+    made.add_argument("--token-time", metavar="TIME", help="of one token on an expert; default: tokens are counted")
+    made.add_argument("--slot-time", metavar="TIME", help="of one active slot, beside --token-time")
+    made.add_argument("--steps", metavar="N", help="steps in which the loads were measured, for times of one step")
+    made.add_argument("--current", metavar="MAP", type=Path, help="where replicas are now: copies, bytes, break-even")
+    made.add_argument("--copy-rate", metavar="RATE", help="bytes/s that a card receives while replicas are copied")
+    made.add_argument("--copy-startup", metavar="TIME", help="of each copy; default 0")
+    made.add_argument("--in-flight", metavar="N", help="batches to wait for before a replica is reclaimed; default 0")
+    made.add_argument("--lifetime", metavar="STEPS", help="how long the loads stay as they are: is a move worth it")
+    made.add_argument("--budget", metavar="BYTES", help="for replicas, all layers and cards: the best use of it")
+    made.add_argument("--expert-bytes", metavar="BYTES", help="weights of one expert of one layer")
+    made.add_argument("--kv-token-bytes", metavar="BYTES", help="KV of a token: what a replica takes from it")
+    made.add_argument(
+        "--write", metavar="ENGINE", choices=("sglang", "trtllm", "vllm", "vllm-ascend"), help="for --out"
+    )
+    made.add_argument("--out", metavar="FILE", type=Path, help="the placement as a file of --write's engine")
+    made.add_argument("--splits", metavar="FILE", type=Path, help="the best share of each slot, for fixed shares")
+    made.add_argument(
+        "--first-layer", metavar="N", help="the model's number of the first layer with experts; default 0"
+    )
+    made.add_argument("--model-layers", metavar="N", help="layers of the model, those without experts included")
+    made.add_argument("--html", metavar="FILE", type=Path, help="heat map of layers x cards, before and after")
+    made.add_argument("--tighten", metavar="SECONDS", type=_pause, default=30.0, help="for tighter bounds; default 30")
+    made.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the search")
+
+
 def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:
     extra = {} if text is None else {"help": text, "description": text}
     made: Parser = subcommands.add_parser(name, allow_abbrev=False, **extra)
@@ -225,6 +266,10 @@ def _number(text: str, accepted: str, low: float, high: float) -> float:
 
 def _seconds(text: str) -> float:
     return _number(text.removesuffix("s").strip(), "a number of seconds from 0.01 to 1e6", 0.01, 1e6)
+
+
+def _pause(text: str) -> float:
+    return _number(text.removesuffix("s").strip(), "a number of seconds from 0 to 1e6", 0.0, 1e6)
 
 
 def _share(text: str) -> float:

@@ -105,6 +105,13 @@ def new(options: argparse.Namespace) -> int:
     return write(options)
 
 
+def experts(options: argparse.Namespace) -> int:
+    """Replicas of experts onto cards, from measured loads."""
+    from api.experts.command import experts as place
+
+    return place(options)
+
+
 def check(options: argparse.Namespace) -> int:
     """What was understood of an instance; 0 for a valid file."""
     from api import tables

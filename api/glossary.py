@@ -2,6 +2,7 @@
 
 TERMS: dict[str, str] = {
     "backlog": "Requests that have arrived and are not yet begun, mostly those of the startup.",
+    "balancedness": "Load of the average card over that of the busiest, as a mean over layers; 1 is perfect.",
     "batch": "Requests that share a decode step of one unit; weights are read once for all of them.",
     "binding": "Full when the plan gives its most: more of it would allow more, less of it less.",
     "bound": "What no plan can beat, proven. The distance to it is the gap.",
@@ -33,10 +34,12 @@ TERMS: dict[str, str] = {
     "PP": "Pipeline parallelism: a unit is cut into stages of layers, which work on different requests at a time.",
     "prefill": "The stage that reads the prompt and gives the first token; mostly computes.",
     "qualifying": "Share of finished requests that are good enough to count.",
+    "redundant expert": "A replica beyond the first of an expert; takes a slot, and memory from KV.",
     "relaxation": "The least change of one limit with which every limit holds.",
     "replicas": "A scheme: each unit serves whole requests, prefill and decode in turn.",
     "roofline": "A stage takes the longer of its compute time and its memory time.",
     "scheme": "A way to divide the work: replicas, chunked, pd-direct, pd-pooled, hybrid.",
+    "slot": "Room for one expert's weights on a card, in every layer.",
     "spare": "Units of every pool without which the arrivals are still served (N+1).",
     "step time": "Seconds from one output token to the next of every request that a unit holds; targets pace it.",
     "store": "A shared place for KV on a link.",

@@ -1,4 +1,4 @@
-"""All of it in one run: `python -m benchmarks [PART ...] [--rounds N] [--json]`."""
+"""All of it in one run: `python -m benchmarks [PART ...] [--rounds N] [--data PATH] [--json]`."""
 
 import argparse
 import datetime
@@ -7,9 +7,10 @@ import os
 import platform
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-from benchmarks import backends, results, solving, starting
+from benchmarks import backends, experts, results, solving, starting
 
 PARTS: dict[str, tuple[str, int, Callable[[int], list[results.Result]]]] = {
     "solving": ("Solving in process, warm", 21, solving.in_process),
@@ -44,6 +45,11 @@ def main() -> None:
             if not options.json:
                 print(f"\n{backends.table(found_here)}", flush=True)
         document["backends"] = {"rounds": rounds, "results": backends.as_json(rows)}
+    if "experts" in parts:
+        found_of_experts = list(experts.measure(options.data))
+        document["experts"] = {"results": [one.as_json() for one in found_of_experts]}
+        if not options.json:
+            print(f"\nExpert placement\n\n{experts.table(found_of_experts)}", flush=True)
     document["machine"]["load at the end"] = _load()
     if options.json:
         print(json.dumps(document, indent=2))
@@ -53,8 +59,11 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast inferplan is.")
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS, "backends"], metavar="PART", help="default: all")
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *PARTS, "backends", "experts"], metavar="PART", help="default: all"
+    )
     parser.add_argument("--rounds", type=int, help="repetitions of each job")
+    parser.add_argument("--data", type=Path, help="folder of measured expert loads, for the part experts")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()
 

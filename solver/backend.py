@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 
 from solver.milp.model import Model, Row, Term
@@ -242,6 +244,70 @@ class Session:
             return Outcome("optimal" if gap(value, bound) <= PROOF else "feasible", value, bound, values)
         optimal = reason == mathopt.TerminationReason.OPTIMAL  # cut short, the value of a linear program bounds nothing
         return Outcome("optimal" if optimal else "feasible", value, value if optimal else None, values)
+
+
+@dataclass(frozen=True)
+class Priced:
+    """An optimal solution of a linear program with the price of every row: what one more of its limit changes."""
+
+    value: float
+    values: tuple[float, ...]
+    prices: tuple[float, ...]
+
+
+def priced(model: Model, terms: Sequence[Term], maximise: bool, seconds: float) -> Priced | None:
+    """The linear program of ``model`` by GLOP, with prices; None where it was not solved to the end in time."""
+    program = mathopt.Model.from_model_proto(_written(model, terms, maximise))
+    limit = datetime.timedelta(seconds=max(seconds, 1e-3))
+    try:
+        with _silenced():
+            result = mathopt.solve(program, mathopt.SolverType.GLOP, params=mathopt.SolveParameters(time_limit=limit))
+    except (AttributeError, RuntimeError):
+        return None
+    if result.termination.reason != mathopt.TerminationReason.OPTIMAL:
+        return None
+    values = {variable.id: value for variable, value in result.variable_values().items()}
+    prices = {row.id: price for row, price in result.dual_values().items()}
+    return Priced(
+        result.objective_value(),
+        tuple(values[column] for column in range(len(model.lower))),
+        tuple(prices[row] for row in range(len(model.rows))),
+    )
+
+
+def _written(model: Model, terms: Sequence[Term], maximise: bool) -> model_pb2.ModelProto:
+    """The program as one message: many times as fast as coefficient by coefficient."""
+    proto = model_pb2.ModelProto()
+    proto.variables.ids.extend(range(len(model.lower)))
+    proto.variables.lower_bounds.extend(model.lower)
+    proto.variables.upper_bounds.extend(model.upper)
+    proto.variables.integers.extend([False] * len(model.lower))
+    proto.linear_constraints.ids.extend(range(len(model.rows)))
+    proto.linear_constraints.lower_bounds.extend(row.lower for row in model.rows)
+    proto.linear_constraints.upper_bounds.extend(row.upper for row in model.rows)
+    matrix = proto.linear_constraint_matrix
+    for number, row in enumerate(model.rows):
+        summed = sorted(_summed(row.terms).items())
+        matrix.row_ids.extend([number] * len(summed))
+        matrix.column_ids.extend(column for column, _ in summed)
+        matrix.coefficients.extend(coefficient for _, coefficient in summed)
+    proto.objective.maximize = maximise
+    goal = sorted(_summed(terms).items())
+    proto.objective.linear_coefficients.ids.extend(column for column, _ in goal)
+    proto.objective.linear_coefficients.values.extend(coefficient for _, coefficient in goal)
+    return proto
+
+
+def assigned(cost: np.ndarray) -> np.ndarray:
+    """The column for each row of a square table of whole costs that makes their sum least. cost: (n, n)."""
+    from ortools.graph.python.linear_sum_assignment import SimpleLinearSumAssignment
+
+    rows, columns = np.indices(cost.shape)
+    problem = SimpleLinearSumAssignment()
+    problem.add_arcs_with_cost(rows.ravel(), columns.ravel(), np.asarray(cost, dtype=np.int64).ravel())
+    if problem.solve() != problem.OPTIMAL:
+        raise RuntimeError("a full assignment always exists")
+    return np.array([problem.right_mate(row) for row in range(len(cost))])
 
 
 def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:

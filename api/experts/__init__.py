@@ -1,0 +1,1 @@
+"""`inferplan experts`: replicas of experts onto cards, from measured loads."""
