@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from solver.experts import Engine, Expert
+from solver.expert_work import Engine, Expert
 from solver.formulas import offload, stages
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from solver.experts import Engine, Expert, Tiles
+from solver.expert_work import Engine, Expert, Tiles
 from solver.formulas import replication
 from solver.skew import Placement
 

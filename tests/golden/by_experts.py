@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from models.hardware import Efficiency
-from solver.experts import Engine, Expert, Tiles, expert_of, gpu, socket
+from solver.expert_work import Engine, Expert, Tiles, expert_of, gpu, socket
 from solver.formulas import experts, handoff, offload, replication, stages, tiles
 from solver.offload import Offload
 from solver.replication import Layer, Replication, weigh

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver.experts import Engine, Expert
+from solver.expert_work import Engine, Expert
 from solver.formulas import offload as formulas
 from solver.offload import Offload, keep, socket_seconds
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from solver.experts import Engine, Expert, Tiles
+from solver.expert_work import Engine, Expert, Tiles
 from solver.formulas import replication as formulas
 from solver.replication import Layer, Replication, best_layers, weigh
 from solver.skew import Placement, by_index

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.hardware import Accelerator, Efficiency
-from solver.experts import Engine, Expert, Tiles, expert_of, gpu
+from solver.expert_work import Engine, Expert, Tiles, expert_of, gpu
 from solver.formulas import experts, tiles
 from tests.golden.reading import accelerator, llm
 
