@@ -29,7 +29,7 @@ def solve(options: argparse.Namespace) -> int:
     from api.run import interruptible
     from api.screen import render
     from models.load import load
-    from solver.backend import Limits
+    from solver.limits import Limits
     from solver.solve import Options
     from solver.solve import solve as best
 
@@ -128,8 +128,8 @@ def compare(options: argparse.Namespace) -> int:
     from api import tables
     from api.run import interruptible
     from models.load import load
-    from solver.backend import Limits
     from solver.compare import compare as rows_of
+    from solver.limits import Limits
 
     instance = load(options.file, options.changes)
     limits = Limits()
@@ -146,7 +146,7 @@ def explain(options: argparse.Namespace) -> int:
     from api.explain import render
     from api.run import interruptible
     from models.load import load
-    from solver.backend import Limits
+    from solver.limits import Limits
     from solver.solve import Options
     from solver.solve import solve as best
 
@@ -163,7 +163,7 @@ def sweep(options: argparse.Namespace) -> int:
     from api.run import interruptible
     from models import files
     from models.load import build
-    from solver.backend import Limits
+    from solver.limits import Limits
     from solver.sweep import rows
 
     axes = _axes(options.vary)

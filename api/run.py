@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TextIO, TypeVar
 
-from solver.backend import Limits, Stop
+from solver.limits import Limits, Stop
 
 Result = TypeVar("Result")
 FIRST, EVERY = 2.0, 2.0

@@ -23,8 +23,8 @@ from benchmarks.results import columns
 from benchmarks.solving import EIGHT
 from benchmarks.timing import Job, call, interleaved
 from models.load import load
-from solver.backend import gap
 from solver.data import gather
+from solver.limits import gap
 from solver.milp.master import Goal, Master, build, goals
 from solver.milp.model import INFINITY
 from solver.optimise import SLACK

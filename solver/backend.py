@@ -11,20 +11,16 @@ import datetime
 import math
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 
+from solver.limits import PROOF, Limits, Outcome, Status, gap
 from solver.milp.model import Model, Row, Term
 
-Status = Literal["optimal", "feasible", "infeasible", "stopped"]
-PROOF = 1e-6
-"""Relative gap within which a value counts as proven."""
 FEASIBLE = 1e-9
 """Relative room of each row in a program with whole numbers; the usual 1e-6 adds up to more than ``PROOF`` allows."""
 BARE = dict.fromkeys(("cuts", "presolve", "heuristics"), mathopt.Emphasis.OFF)
@@ -33,72 +29,6 @@ BRIEF = 0.15
 """Seconds of the first run."""
 QUICK = 2.0
 """Seconds of a run that cannot be stopped, for a full proof, before the gap that the user accepts counts."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run found: `optimal` is proven to ``PROOF``, `stopped` found nothing and proved nothing."""
-
-    status: Status
-    value: float | None
-    bound: float | None
-    values: tuple[float, ...]
-
-    @property
-    def found(self) -> bool:
-        """Whether there is a solution."""
-        return self.status in ("optimal", "feasible")
-
-    @property
-    def gap(self) -> float:
-        """How far the value may be off; infinite where nothing is known."""
-        return gap(self.value, self.bound)
-
-
-class Stop:
-    """A request to stop, from another thread or a signal handler."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def ask(self) -> None:
-        """Stop the run in progress and those to come."""
-        self.asked = True
-
-
-@dataclass
-class Limits:
-    """How long a solve may take, and when it may stop early."""
-
-    seconds: float = 60.0
-    gap: float = 1e-4
-    seed: int | None = None
-    stop: Stop | None = None
-    started: float = 0.0
-    progress: str = "preparing"
-    """What is being done, in words, for whoever watches."""
-    exact: bool = True
-    """Whether a full proof is tried first; else any run may end inside the gap."""
-
-    def start(self) -> None:
-        """Begin to count."""
-        self.started = time.monotonic()
-
-    def part(self, seconds: float) -> "Limits":
-        """Limits for side questions: at most ``seconds`` in all, and never beyond what is left."""
-        part = Limits(min(seconds, self.left), self.gap, self.seed, self.stop, exact=False)
-        part.start()
-        return part
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more should be begun."""
-        return self.left <= 0.0 or (self.stop is not None and self.stop.asked)
-
-    @property
-    def left(self) -> float:
-        """Seconds that remain."""
-        return max(0.0, self.seconds - (time.monotonic() - self.started)) if self.started else self.seconds
 
 
 class Session:
@@ -364,10 +294,3 @@ def _summed(terms: Sequence[Term]) -> dict[int, float]:
     for column, coefficient in terms:
         sums[column] = sums.get(column, 0.0) + coefficient
     return sums
-
-
-def gap(value: float | None, bound: float | None) -> float:
-    """|value - bound| / max(|value|, 1e-9); infinite where one is unknown."""
-    if value is None or bound is None:
-        return float("inf")
-    return abs(value - bound) / max(abs(value), 1e-9)

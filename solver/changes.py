@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from models.instance import Instance
 from models.plan import Relaxation
-from solver.backend import Limits, Outcome
+from solver.limits import Limits, Outcome
 
 Solvable = Callable[[Instance], bool]
 """Whether an instance has a plan: the solve itself, so that each relaxation shown was solved with."""

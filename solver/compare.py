@@ -6,10 +6,10 @@ from models.hardware import Store
 from models.instance import Instance
 from models.plan import Row, Status
 from solver import bill, physics, settle, usage
-from solver.backend import Limits
 from solver.chosen import FULL, Chosen
 from solver.data import Data, gather
 from solver.formulas import cost as money
+from solver.limits import Limits
 from solver.milp import master
 from solver.optimise import Ranked, rank
 from solver.reachable import require_paths

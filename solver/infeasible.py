@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from models.plan import Conflict, Relaxation
 from models.workload import PoolLimit
-from solver.backend import Limits, Session
+from solver.backend import Session
 from solver.changes import Solvable
 from solver.compare import cannot
 from solver.data import Data, gather
+from solver.limits import Limits
 from solver.milp import master
 from solver.milp.model import Model
 from solver.relax import relaxations

@@ -7,8 +7,8 @@ from models.hardware import Link
 from models.instance import Instance
 from models.plan import Marginal
 from solver import again, settle
-from solver.backend import Limits
 from solver.chosen import Chosen
+from solver.limits import Limits
 from solver.rounding import down, up
 from solver.routes import find
 from solver.topology import Topology

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from models.hardware import Step
 from models.plan import Marginal
-from solver.backend import Limits, gap
 from solver.chosen import Chosen, scheme_of
 from solver.data import Data
+from solver.limits import Limits, gap
 from solver.margins import margins, with_link
 from solver.milp import master
 from solver.optimise import Ranked, rank

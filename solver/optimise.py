@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from solver.backend import PROOF, Limits, Outcome, Session, gap
+from solver.backend import Session
+from solver.limits import PROOF, Limits, Outcome, gap
 from solver.milp.master import Goal, Master
 from solver.milp.model import Row
 from solver.milp.servers import Filling

@@ -6,9 +6,10 @@ from dataclasses import replace
 from models.instance import Instance
 from models.plan import Relaxation
 from solver import relax_demand
-from solver.backend import Limits, Session
+from solver.backend import Session
 from solver.changes import UNSURE, Sized, Solvable, relaxation, sure
 from solver.data import Data
+from solver.limits import Limits
 from solver.milp import master
 from solver.rounding import down, up
 from solver.rounding import text as digits

@@ -6,9 +6,9 @@ from models.instance import Instance
 from models.plan import Relaxation
 from models.workload import Workload
 from solver import cuts, physics, settle, units
-from solver.backend import Limits
 from solver.changes import UNSURE, Sized, Solvable, relaxation
 from solver.data import Data
+from solver.limits import Limits
 from solver.milp import master
 from solver.optimise import rank
 from solver.rounding import text as digits

@@ -8,9 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from solver.backend import Limits, Outcome, Session
+from solver.backend import Session
 from solver.data import Data
 from solver.formulas import drain as fluid
+from solver.limits import Limits, Outcome
 from solver.milp import demand, flows
 from solver.milp.flows import Flows
 from solver.milp.master import crossing, mix

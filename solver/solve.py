@@ -9,10 +9,10 @@ from models.instance import Instance, digest
 from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status, Today
 from solver import assemble, bill, settle, times, usage
 from solver.assumptions import assumptions, warnings
-from solver.backend import PROOF, Limits, gap
 from solver.chosen import Chosen, scheme_of
 from solver.compare import alternative, alternatives, chosen_of
 from solver.data import Data, gather
+from solver.limits import PROOF, Limits, gap
 from solver.milp import master
 from solver.next_steps import leaves_cards_idle, marginals
 from solver.optimise import Ranked, better, rank

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.instance import Instance
 from models.plan import Plan
-from solver.backend import Limits, Stop
+from solver.limits import Limits, Stop
 from solver.solve import Options, solve
 
 MOST_ROWS = 10_000

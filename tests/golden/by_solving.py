@@ -11,8 +11,8 @@ from typing import Any
 
 from models.plan import Row
 from solver import compare, data, settle
-from solver.backend import Limits
 from solver.formulas import cost, drain, handoff, stages
+from solver.limits import Limits
 from tests.golden.by_roofline import pool_rate
 from tests.golden.reading import (
     CONSTANTS,

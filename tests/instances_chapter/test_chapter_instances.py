@@ -9,9 +9,9 @@ import pytest
 
 from models.load import load
 from models.plan import Plan, Row
-from solver.backend import Limits
 from solver.compare import compare
 from solver.formulas import drain
+from solver.limits import Limits
 from solver.solve import solve
 from solver.verify import verify
 from tests.golden.reading import ENTRIES

@@ -5,7 +5,8 @@ import math
 import pytest
 from ortools.math_opt.python import mathopt
 
-from solver.backend import Limits, Outcome, Session, Stop, gap
+from solver.backend import Session
+from solver.limits import Limits, Outcome, Stop, gap
 from solver.milp.model import Model, at_least, at_most
 
 

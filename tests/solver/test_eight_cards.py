@@ -3,8 +3,8 @@
 import pytest
 
 from models.plan import Plan, Row
-from solver.backend import Limits
 from solver.compare import compare
+from solver.limits import Limits
 from solver.solve import Options, solve
 from solver.verify import verify
 from tests.instances import document, eight, from_document

@@ -3,9 +3,9 @@
 import pytest
 
 from models.plan import Plan
-from solver.backend import Limits
 from solver.compare import alternative
 from solver.data import gather
+from solver.limits import Limits
 from solver.solve import Options, solve
 from solver.verify import verify
 from tests.instances import eight

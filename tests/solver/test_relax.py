@@ -7,8 +7,9 @@ import pytest
 
 from models.plan import Plan
 from solver import relax
-from solver.backend import Limits, Outcome, Session
+from solver.backend import Session
 from solver.changes import UNSURE
+from solver.limits import Limits, Outcome
 from solver.milp.model import Term
 from solver.solve import Options, solve
 from tests.instances import eight

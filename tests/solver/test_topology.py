@@ -8,9 +8,9 @@ import pytest
 
 from models.instance import Instance
 from models.workload import Scheme
-from solver.backend import Limits
 from solver.compare import alternative, compare
 from solver.data import gather
+from solver.limits import Limits
 from solver.topology import Topology, channel_names
 from tests.instances import document, from_document
 

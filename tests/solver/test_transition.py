@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from models.errors import BadInput
 from models.plan import Plan
 from models.transition import Transition
-from solver.backend import Limits
 from solver.formulas import migration
+from solver.limits import Limits
 from solver.solve import Options, solve
 from solver.transition import graph, migrate, recover, reshard, rollout
 from solver.transition.graph import Step
