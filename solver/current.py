@@ -24,7 +24,7 @@ def chosen(data: Data) -> Chosen:
             candidates.append(replace(found, name=f"{found.label} of today, pool {index + 1}"))
             counts.append(pool.units)
         else:
-            problems.append(Problem(f"current[{index}]", "no such unit can be built", found[0], found[1]))
+            problems.append(Problem(f"current[{index}]", f"no such unit can be built: {found[1]}", found[0]))
     if problems:
         raise BadInput(problems)
     own = replace(data, candidates=tuple(candidates))
@@ -46,7 +46,7 @@ def _asked(instance: Instance, pool: CurrentPool, model: str) -> Instance:
 
 
 def _candidate(data: Data, pool: CurrentPool) -> Candidate | tuple[str, str]:
-    """The unit that a pool is made of, or what was asked for and what there is."""
+    """The unit that a pool is made of, or what was asked for and why there is none."""
     model = pool.model or next(iter(data.instance.models))
     asked = f"{pool.stage} of {model} on {pool.group} at TP{pool.tp}" + (f" x PP{pool.pp}" if pool.pp > 1 else "")
     asked += f", batch {pool.batch}" if pool.batch else ""
@@ -63,7 +63,7 @@ def _candidate(data: Data, pool: CurrentPool) -> Candidate | tuple[str, str]:
     if here:
         return min(here, key=lambda c: min(made.schemes.index(scheme) for scheme in c.schemes))
     reasons = [r.reason for r in made.rejected if (r.stage, r.group) == (pool.stage, pool.group)]
-    return asked, next(iter(reasons), "a unit of a scheme that is allowed, cut as its group allows")
+    return asked, next(iter(reasons), "no scheme that is allowed has one")
 
 
 def evaluate(data: Data) -> Today:
