@@ -111,41 +111,21 @@ def parser() -> Parser:
     _new(subcommands)
     _experts(subcommands)
 
-    check = _command(subcommands, "check", commands.check, "is the file valid, and what was understood")
-    check.add_argument("file", metavar="FILE", type=Path)
-    _changes(check)
-
-    compare = _command(subcommands, "compare", commands.compare, "every scheme on its own, side by side")
-    compare.add_argument("file", metavar="FILE", type=Path)
-    _changes(compare)
-
-    explain = _command(subcommands, "explain", commands.explain, "what binds and what next; or why nothing fits")
-    explain.add_argument("file", metavar="FILE", type=Path)
-    _changes(explain)
-
-    sweep = _command(subcommands, "sweep", commands.sweep, "one instance over a grid of changes, as a table")
-    sweep.add_argument("file", metavar="FILE", type=Path)
+    _file(subcommands, "check", commands.check, "is the file valid, and what was understood")
+    _file(subcommands, "compare", commands.compare, "every scheme on its own, side by side")
+    _file(subcommands, "explain", commands.explain, "what binds and what next; or why nothing fits")
+    sweep = _file(subcommands, "sweep", commands.sweep, "one instance over a grid of changes, as a table")
     sweep.add_argument(
         "--vary", metavar="PATH=V1,V2", action="append", required=True, help="values of one place; may be repeated"
     )
     sweep.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="of each solve; default 60")
-    _changes(sweep)
-
-    verify = _command(subcommands, "verify", commands.verify, "does a plan hold for an instance")
-    verify.add_argument("file", metavar="FILE", type=Path)
+    verify = _file(subcommands, "verify", commands.verify, "does a plan hold for an instance")
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
-    _changes(verify)
-
-    route = _command(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
-    route.add_argument("file", metavar="FILE", type=Path)
-    _changes(route)
-
+    _file(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
     text = "from one deployment to the next: order of steps, bytes, time, and what waits meanwhile"
-    transition = _command(subcommands, "transition", questions.transition, text)
-    transition.add_argument("file", metavar="FILE", type=Path)
+    transition = _file(subcommands, "transition", questions.transition, text)
     transition.add_argument("--from", metavar="A.json", dest="before", type=Path, help="the plan that runs today")
     transition.add_argument("--to", metavar="B.json", dest="after", type=Path, help="the plan that shall run")
-    _changes(transition)
 
     catalog = _command(
         subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"
@@ -245,6 +225,14 @@ def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], in
     made: Parser = subcommands.add_parser(name, allow_abbrev=False, **extra)
     made.add_argument("--json", action="store_true", help="one JSON document on standard output")
     made.set_defaults(run=run)
+    return made
+
+
+def _file(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> Parser:
+    """A command about one instance file, which may be changed on the command line."""
+    made = _command(subcommands, name, run, text)
+    made.add_argument("file", metavar="FILE", type=Path)
+    _changes(made)
     return made
 
 

@@ -9,9 +9,11 @@ Whatever else escapes is a defect of the program, not of its input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
 SHOWN_CHARACTERS = 80
 """Longest text of the user's that a message repeats."""
 
@@ -116,6 +118,15 @@ class BadInput(InferplanError):  # noqa: N818 - reads as what happened
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
+
+
+def tried(read: Callable[[], T], problems: list[Problem]) -> T | None:
+    """What ``read`` gives, or None and its problems beside the others."""
+    try:
+        return read()
+    except BadInput as error:
+        problems.extend(error.problems)
+        return None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -216,6 +216,11 @@ class Hardware(Described):
         """Everything that may be bought: bundles, and what is rented of an unlimited group, under the group's name."""
         return {**self.bundles, **{n: _rented(n, g) for n, g in self.groups.items() if g.servers == "unlimited"}}
 
+    @property
+    def endless(self) -> bool:
+        """Whether more of something may be bought without a limit."""
+        return any(bundle.at_most is None for bundle in self.purchases.values())
+
 
 def _rented(name: str, group: Group) -> Bundle:
     """One rented GPU or server of an unlimited group; made of parts that were checked when they were read."""

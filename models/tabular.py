@@ -71,9 +71,9 @@ def times(name: object, place: Place, base: Path | None) -> list[float]:
                 accepted = "one of the columns " + ", ".join(_TIMES)
                 raise _bad(place, "has no column of times", ", ".join(row), accepted)
             column = known[0]
-            dates = not _is_number(row.get(column) or "")
+            dates = not is_number(row.get(column) or "")
         text = row.get(column) or ""
-        if _is_number(text) is dates:
+        if is_number(text) is dates:
             kind = "dates" if dates else "seconds"
             raise _bad(
                 place, f"row in line {line} of the file: not of the kind of the rows before", text, f"{kind} throughout"
@@ -132,7 +132,8 @@ def _weight(text: str | None, key: str, place: Place, line: int, problems: list[
     return 0.0
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether Python reads a cell as a number; infinities and NaN are ones too."""
     try:
         float(text)
     except ValueError:

@@ -36,7 +36,7 @@ def compare(instance: Instance, limits: Limits) -> list[Row]:
 
 def alternatives(data: Data, limits: Limits) -> list[Alternative]:
     """A row for every scheme: allowed ones first, then those that the instance excludes."""
-    endless = any(bundle.at_most is None for bundle in data.instance.hardware.purchases.values())
+    endless = data.instance.hardware.endless
     return [alternative(data, scheme, limits, endless) for scheme in data.schemes]
 
 

@@ -10,8 +10,6 @@ from solver import again, settle
 from solver.chosen import Chosen
 from solver.limits import Limits
 from solver.rounding import down, up
-from solver.routes import find
-from solver.topology import Topology
 
 FINE = 1.0005
 """Ratio to which a bisection goes."""
@@ -92,8 +90,10 @@ def _narrower(chosen: Chosen, limits: Limits) -> Iterator[Marginal]:
                 share = None if limits.over else settle.margin(chosen.data, chosen.counts, resource)
                 least.update({} if share is None else {name: share})
         slowest = _slowest(chosen, link, max(least.values(), default=0.0), limits) if least else None
-        for name, share in least.items() if slowest is not None else ():
-            capacity = max(share, slowest if slowest is not None else 0.0) * channels[name].capacity
+        if slowest is None:
+            continue
+        for name, share in least.items():
+            capacity = max(share, slowest) * channels[name].capacity
             text = f"link {name} may shrink to {up(capacity / 1e9):.4g} GB/s in all"
             yield Marginal(name=f"link[{name}]", step=capacity, unit="B/s", gain=None, text=text)
 
@@ -119,9 +119,4 @@ def _holds(chosen: Chosen, link: str, share: float) -> bool:
     """Whether the chosen units keep every promise when a link has this share of its bandwidth."""
     described = chosen.instance.hardware.links[link]
     narrow = described.model_copy(update={"bandwidth": described.bandwidth * max(share, 1e-6) * (1.0 + 1e-9)})
-    slower = with_link(chosen.instance, link, narrow)
-    topology = Topology(slower.hardware)
-    routes = tuple(find(slower, topology, chosen.data.schemes))
-    data = replace(chosen.data, instance=slower, topology=topology, routes=routes).widened(chosen.steps)
-    most = settle.margin(data, chosen.counts, "arrivals")
-    return most is not None and most >= 1.0 - 1e-9
+    return again.holds(chosen, with_link(chosen.instance, link, narrow))

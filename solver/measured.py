@@ -58,7 +58,7 @@ def _candidate(
         group=unit.group,
         model=unit.model,
         cards=unit.size,
-        batches=dict.fromkeys(rates, unit.batch or 1) if unit.stage != "prefill" else dict.fromkeys(rates, 1),
+        batches=dict.fromkeys(rates, 1 if unit.stage == "prefill" else unit.batch or 1),
         demand={key: (seconds,) for key, seconds in rates.items()},
         memory=None,
         startup=instance.startup(unit.group) if unit.startup is None else unit.startup,

@@ -50,8 +50,7 @@ def _more_served(
 ) -> list[Marginal]:
     """What one more of each lets the cards serve; where the plan leaves some idle, beyond what all of them could."""
     most_now = chosen.settled.throughput
-    endless = any(bundle.at_most is None for bundle in allowed.instance.hardware.purchases.values())
-    if endless or allowed.instance.drops:
+    if allowed.instance.hardware.endless or allowed.instance.drops:
         return []  # what more would bring has no end, or is told in value
     base = _most(apart, {}, limits) if may_idle or _serves_less(allowed) else most_now
     if base is None:
@@ -85,11 +84,11 @@ def _more_served(
     return rows
 
 
-def _wider(allowed: Data, chosen: Chosen, base: float | None, beyond: str, limits: Limits) -> Iterator[Marginal]:
+def _wider(allowed: Data, chosen: Chosen, base: float, beyond: str, limits: Limits) -> Iterator[Marginal]:
     """One more port of each link that carries something, or one more step where it is sold in steps."""
     carrying = {link for r in chosen.live_routes for link in chosen.data.routes[r].links}
     for name, link in allowed.instance.hardware.links.items():
-        if name not in carrying or base is None:
+        if name not in carrying:
             continue
         ports = link.step.ports if link.step else 1
         free = link.model_copy(update={"step": Step.model_construct(ports=ports, price=0.0, at_most=10**4)})

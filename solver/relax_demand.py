@@ -124,7 +124,7 @@ def _with_batch(instance: Instance, name: str, batch: int) -> Instance:
 def deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The earliest deadline that can be kept: with one startup time, that of the plan with the most requests/s."""
     deadline, seconds, sure = instance.service.drain, [], True
-    endless = any(bundle.at_most is None for bundle in instance.hardware.purchases.values())
+    endless = instance.hardware.endless
     for data in apart:
         problem = master.build(data, promises=False)
         ranked = rank(problem, [problem.by_throughput], limits)

@@ -4,16 +4,13 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from models import units
-from models.errors import BadInput, Problem
+from models.errors import BadInput, Problem, tried
 from models.experts import maps, reading
 from models.experts.layout import MOST_CARDS, MOST_SLOTS, TOKENS, Layout, TimeModel, spread
 from models.experts.loads import Loads, check_fit, loads
 from models.experts.placement import Placement
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,14 @@ class Request:
 def request(options: argparse.Namespace) -> Request:
     """Everything that the options say. Raises BadInput with every problem found."""
     problems: list[Problem] = []
-    found = _tried(lambda: reading.read(options.loads), problems)
-    checked = _tried(lambda: loads(found.arrays, _weights(options.weights)), problems) if found else None
-    layout = _tried(lambda: _layout(options), problems)
-    held = _tried(lambda: _held_out(options.holdout, checked), problems) if options.holdout else None
-    time = _tried(lambda: _time(options), problems)
-    sizes = {name: _tried(_quantity(options, name), problems) for name in QUANTITIES}
+    found = tried(lambda: reading.read(options.loads), problems)
+    checked = tried(lambda: loads(found.arrays, _weights(options.weights)), problems) if found else None
+    layout = tried(lambda: _layout(options), problems)
+    held = tried(lambda: _held_out(options.holdout, checked), problems) if options.holdout else None
+    time = tried(lambda: _time(options), problems)
+    sizes = {name: tried(_quantity(options, name), problems) for name in QUANTITIES}
     counts = {
-        name: _tried(_count(options, name), problems) for name in ("steps", "lifetime", "in_flight", "expert_groups")
+        name: tried(_count(options, name), problems) for name in ("steps", "lifetime", "in_flight", "expert_groups")
     }
     problems += _combinations(options)
     if problems or checked is None or found is None or layout is None or time is None:
@@ -97,15 +94,6 @@ QUANTITIES = {
 def option(name: str) -> str:
     """The option of an attribute."""
     return "--" + name.replace("_", "-")
-
-
-def _tried(read: Callable[[], T], problems: list[Problem]) -> T | None:
-    """What ``read`` gives, or None and its problems beside the others."""
-    try:
-        return read()
-    except BadInput as error:
-        problems.extend(error.problems)
-        return None
 
 
 def _combinations(options: argparse.Namespace) -> list[Problem]:

@@ -3,20 +3,17 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from api.exits import SOLVED
 from api.new import request
 from api.new.cluster import Cluster
 from api.new.text import WORKLOAD, Demand, Model, percentile_note, write
 from models import blanks, files
-from models.errors import BadInput, Problem, shown
+from models.errors import BadInput, Problem, shown, tried
 from models.load import build
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,8 @@ def compose(options: argparse.Namespace) -> Draft:
         raise BadInput([*problems, *request.combinations(options)])
     problems = request.combinations(options)
     said = {problem.path for problem in problems}
-    cluster = _tried(lambda: request.groups(options.nodes), problems) if options.nodes is not None else None
-    model = _tried(lambda: request.model(options.model), problems) if "--model" not in said else None
+    cluster = tried(lambda: request.groups(options.nodes), problems) if options.nodes is not None else None
+    model = tried(lambda: request.model(options.model), problems) if "--model" not in said else None
     demand = request.demand(options)
     draft = _draft(options, cluster, model or Model("model"), demand)
     for problem in draft.blanks:
@@ -70,15 +67,6 @@ def compose(options: argparse.Namespace) -> Draft:
     if problems:
         raise BadInput(problems)
     return draft
-
-
-def _tried(read: Callable[[], T], problems: list[Problem]) -> T | None:
-    """What ``read`` gives, or None and its problems beside the others."""
-    try:
-        return read()
-    except BadInput as error:
-        problems.extend(error.problems)
-        return None
 
 
 def _draft(options: argparse.Namespace, cluster: Cluster | None, model: Model, demand: Demand) -> Draft:

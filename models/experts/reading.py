@@ -17,6 +17,7 @@ import numpy as np
 
 from models.errors import BadInput, Problem
 from models.experts.recording import arrays_of
+from models.tabular import is_number
 
 MOST_BYTES = 512 * 2**20
 """Of a file, and of an array in it."""
@@ -100,7 +101,7 @@ def _csv(path: Path, place: str) -> dict[str, np.ndarray]:
     head = [cell.strip().lower() for cell in rows[0]]
     if {"layer", "expert", "tokens"} <= set(head):
         return _long(rows[1:], head, path, place)
-    start = 0 if _is_number(rows[0][0]) else 1
+    start = 0 if is_number(rows[0][0]) else 1
     width = len(rows[start]) if len(rows) > start else 0
     table = []
     for number, row in enumerate(rows[start:], start + 1):
@@ -133,16 +134,8 @@ def _long(rows: list[list[str]], head: list[str], path: Path, place: str) -> dic
     return made
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _number(text: str, place: str) -> float:
-    if not _is_number(text):
+    if not is_number(text):
         raise BadInput([Problem(place, "not a number", text, "tokens")])
     return float(text)
 

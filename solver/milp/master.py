@@ -134,25 +134,18 @@ def build(
     extra: dict[str, int] | None = None,
     buy: str | None = None,
     widen: str | None = None,
-    headroom: bool = False,
 ) -> Master:
     """The master problem; without ``promises`` the sustain and drain rows are left out, and nothing endless is bought.
 
     ``extra`` cards may be added to groups, to see what they bring; ``buy`` names a group to which cards are added as
-    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise; ``headroom`` lets arrivals grow.
+    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise.
     """
     model = Model()
     one, arrivals = model.constant(), model.constant()
-    if headroom or (data.instance.objective == "headroom" and promises):
+    if data.instance.objective == "headroom" and promises:
         model.upper[arrivals] = float("inf")
     bought = purchases.columns(model, data, limit=not promises)
-    units = tuple(
-        model.column(
-            upper=0.0 if c.face else float(_most(data, index, extra) + (MOST_BOUGHT if c.group == buy else 0)),
-            integer=True,
-        )
-        for index, c in enumerate(data.candidates)
-    )
+    units = tuple(model.column(upper=most, integer=True) for most in _upper(data, extra, buy))
     added = {buy: model.column(upper=float(MOST_BOUGHT), integer=True)} if buy else {}
     throughput = model.column()
     ready = tuple(((units[owner], 1.0),) for owner in data.owners)
@@ -165,17 +158,17 @@ def build(
     fillings: list[Filling] = []
     model.rows.extend(servers.rows(model, data, units, cards, fillings))
     model.rows.extend(pools.limits(data, units))
-    there = _present(model, data, units)
+    left = _fewer(data, units, _present(model, data, units))
     served: dict[str, int] = {}
     stretches: list[Stretch] = []
     if promises and data.instance.drops:
-        served = _load(model, data, _fewer(data, units, there), one, links)
+        served = _load(model, data, left, one, links)
     elif promises:
         stretches = demand.promises(model, data, ready, throughput, one, arrivals, links)
         if data.instance.limits.spare:
-            spare = flows.add(model, data, "[spare]", _fewer(data, units, there), one, links)
+            regime = flows.add(model, data, "[spare]", left, one, links)
             asked = mix(data, arrivals, data.instance.rate * data.tick)
-            model.rows.extend(flows.rows(data, spare, asked))
+            model.rows.extend(flows.rows(data, regime, asked))
     costs = tuple(purchases.cost(model, data, units, bought, one))
     return Master(
         data,
@@ -223,6 +216,15 @@ def _load(
     regime = flows.add(model, data, "[load]", ready, one, links)
     model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
     return served
+
+
+def _upper(data: Data, extra: dict[str, int] | None, buy: str | None) -> list[float]:
+    """Units of each candidate at most; those that are one use of a unit of several are counted with it."""
+    more = {buy: MOST_BOUGHT} if buy else {}
+    return [
+        0.0 if one.face else float(_most(data, index, extra) + more.get(one.group, 0))
+        for index, one in enumerate(data.candidates)
+    ]
 
 
 def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:

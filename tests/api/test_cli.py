@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from api.cli import LATER, main
+from api.cli import LATER
 from models import files
 from tests.instances import EIGHT, ROOT, eight
 
@@ -22,16 +22,6 @@ CONTRACT = """
     resources drain cost tiers experts traffic alternatives marginal conflicts relaxations assumptions warnings verified
 """
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def running(*words: str | Path) -> tuple[int, str, str]:
-        code = main([str(word) for word in words])
-        caught = capsys.readouterr()
-        return code, caught.out, caught.err
-
-    return running
 
 
 def problems(run: Run, *words: str | Path) -> list[dict[str, Any]]:

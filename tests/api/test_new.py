@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from api.cli import main
 from models import catalog, files
 from models.load import build
 from tests.api.kubernetes import COUNT, H100, L40S, MEMORY, PRODUCT, listed, node
@@ -18,16 +17,6 @@ from tests.api.kubernetes import COUNT, H100, L40S, MEMORY, PRODUCT, listed, nod
 DEMAND = ("--rate", "5/s", "--input", "2000", "--output", "300")
 MODEL = ("--model", "Qwen3-8B")
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def running(*words: str | Path) -> tuple[int, str, str]:
-        code = main([str(word) for word in words])
-        caught = capsys.readouterr()
-        return code, caught.out, caught.err
-
-    return running
 
 
 @pytest.fixture
