@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from models.workload import Workload
-from solver import units
+from solver import paced, units
 from solver.formulas import stages
-from solver.physics import Device, Shape
+from solver.physics import Device, Shape, Step
 from solver.units import Costs, Kind
 
 ROUNDING = 1e-9
@@ -53,9 +53,9 @@ def at(
     cost = units.costs(shape, gpu, workload)
     if kind.stage == "prefill" or not workload.decodes:
         return Latency(None if kind.stage == "decode" else cost.first_token, None)
-    busy = _busy(shape, gpu, workloads, rates)
-    step, size = cost.step, units.in_step(gpu, batches[name])
-    fixed, first, full = step.fixed + step.beside, step.at(1).seconds, step.at(size).seconds
+    lines, size = _lines(shape, gpu, workloads, batches), units.in_step(gpu, batches[name])
+    busy, step = _busy(shape, gpu, workloads, rates, lines), lines[name]
+    fixed, first, full = step.fixed + step.beside, cost.step.at(1).seconds, step.at(size).seconds
     if kind.stage == "decode":
         return Latency(None, gpu.pp * stages.step_seconds_at_load(fixed, busy.memory, first, full))
     if not kind.overlapped:  # decode has the seconds that prefill leaves, and each step is stretched by them
@@ -83,12 +83,13 @@ def in_turn(
     cost = units.costs(shape, gpu, workloads[name])
     if not workloads[name].decodes:
         return Latency(cost.first_token, None)
-    left = 1.0 - _busy(shape, gpu, workloads, prefills).prefill
+    lines = _lines(shape, gpu, workloads, batches)
+    left = 1.0 - _busy(shape, gpu, workloads, prefills, lines).prefill
     if left <= 0.0:
         return Latency(cost.first_token, None)
-    step, busy = cost.step, _busy(shape, gpu, workloads, decodes).memory
+    step, busy = lines[name], _busy(shape, gpu, workloads, decodes, lines).memory
     full_step = step.at(units.in_step(gpu, batches[name])).seconds
-    own = stages.step_seconds_at_load(step.fixed + step.beside, busy / left, step.at(1).seconds, full_step)
+    own = stages.step_seconds_at_load(step.fixed + step.beside, busy / left, cost.step.at(1).seconds, full_step)
     return Latency(cost.first_token, gpu.pp * own / left)
 
 
@@ -105,7 +106,7 @@ def full(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, 
     return Latency(first, per_token)
 
 
-def paced(
+def at_pace(
     kind: Kind,
     shape: Shape,
     gpu: Device,
@@ -119,19 +120,22 @@ def paced(
     cost = units.costs(shape, gpu, workload)
     if not workload.decodes:
         return Latency(None if kind.stage == "decode" else cost.first_token, None)
-    busy, step, sigma = _busy(shape, gpu, workloads, rates), cost.step, tau / gpu.pp
+    sigma = tau / gpu.pp
+    lines = paced.lines_at(shape, gpu, workloads, sigma, paced.room_for(kind, shape, gpu, workloads))
+    line = lines[name]
+    busy, alone = _busy(shape, gpu, workloads, rates, lines), cost.step.at(1).seconds
     first = {"prefill": (0.0, 0.0), "decode": (0.0, 0.0), "both": (busy.prefill, busy.prefill)}[kind.stage]
     if kind.stage == "both" and kind.overlapped:
         first = (busy.prefill_compute, busy.prefill_memory)
     own = max(
-        stages.step_seconds_at_load(step.beside, first[0] + busy.compute, step.at(1).seconds, sigma),
-        stages.step_seconds_at_load(step.fixed + step.beside, first[1] + busy.memory, step.at(1).seconds, sigma),
+        stages.step_seconds_at_load(line.beside, first[0] + busy.compute, alone, sigma),
+        stages.step_seconds_at_load(line.fixed + line.beside, first[1] + busy.memory, alone, sigma),
     )
     if kind.stage == "decode":
         return Latency(None, gpu.pp * own)
     if not kind.overlapped:
         return Latency(cost.first_token, gpu.pp * own)
-    room = sigma * (1.0 - busy.compute) - step.beside
+    room = sigma * (1.0 - busy.compute) - line.beside
     if room <= 0.0:
         return Latency(None, gpu.pp * own)
     chunks = math.ceil(cost.longest_compute / room - ROUNDING)
@@ -151,15 +155,27 @@ def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int
     return max(most.first_token, cost.longest_compute / idle + gpu.pp * step.seconds), most.per_token
 
 
-def _busy(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], rates: Mapping[str, float]) -> _Busy:
+def _lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]) -> dict[str, Step]:
+    there = {name: workload for name, workload in workloads.items() if name in batches}
+    return units.lines(shape, gpu, there, {name: units.in_step(gpu, batches[name]) for name in there})
+
+
+def _busy(
+    shape: Shape,
+    gpu: Device,
+    workloads: Mapping[str, Workload],
+    rates: Mapping[str, float],
+    lines: Mapping[str, Step],
+) -> _Busy:
     prefill = compute = memory = decode_compute = decode_memory = 0.0
     for name, rate in rates.items():
         cost = units.costs(shape, gpu, workloads[name])
+        own = cost.own(lines[name])
         prefill += rate * cost.prefill_seconds
         compute += rate * (cost.prefill.compute + cost.prefill.beside)
         memory += rate * (cost.prefill.memory + cost.prefill.beside)
-        decode_compute += rate * cost.compute
-        decode_memory += rate * cost.memory
+        decode_compute += rate * own[0]
+        decode_memory += rate * own[1]
     return _Busy(prefill, compute, memory, decode_compute, decode_memory)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from models.workload import Workload
 from solver import physics, units
-from solver.physics import Device, Shape
+from solver.physics import Device, Shape, Step
 from solver.units import Costs, Kind, MemoryUse
 
 RESOURCES = ("compute", "memory", "kv", "slots", "ttft")
@@ -92,11 +92,11 @@ def _even(kind: Kind, shape: Shape, gpu: Device, workload: Workload, buffer: flo
     """
     cost = units.costs(shape, gpu, workload)
     room = gpu.memory - physics.weights_on_card(shape, gpu) - buffer
-    compute, memory = _own(kind, cost)
-    step = cost.step
     if room <= 0.0 or not cost.held:
         return None
-    each = max(cost.held / room, 1.0 / workload.batch if isinstance(workload.batch, int) else 0.0)
+    step = cost.step.upto(_most(gpu, workload, cost, room))
+    compute, memory = _own(kind, cost, step)
+    each = max(cost.held / (room * gpu.streams), 1.0 / workload.batch if isinstance(workload.batch, int) else 0.0)
 
     def busy(tau: float) -> float:
         """Seconds of a request over those of its state, less 1."""
@@ -123,41 +123,73 @@ def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload],
     able = {name: w for name, w in workloads.items() if floor(kind, shape, gpu, w, tau) is None}
     if not able:
         return None
-    step = next(iter(able.values()))
-    sigma, fixed = tau / gpu.pp, units.costs(shape, gpu, step).step
-    buffer = max(units.buffers(kind, shape, gpu, w) for w in able.values())
-    room = gpu.memory - physics.weights_on_card(shape, gpu) - buffer
+    sigma = tau / gpu.pp
+    room = room_for(kind, shape, gpu, able)
     reserved = max(_reserved(kind, shape, gpu, w, tau) for w in able.values())
+    lines = lines_at(shape, gpu, able, sigma, room)
+    beside = max(line.beside for line in lines.values())
+    fixed = beside + max(line.fixed for line in lines.values())
     demand: dict[str, tuple[float, ...]] = {}
     for name, workload in able.items():
         cost = units.costs(shape, gpu, workload)
         if cost.calls and cost.held > room:
             return None
-        compute, memory = _own(kind, cost)
+        compute, memory = _own(kind, cost, lines[name])
         calls, batch = cost.calls, workload.batch
         demand[name] = (
-            compute / (1.0 - fixed.beside / sigma),
-            memory / (1.0 - (fixed.fixed + fixed.beside) / sigma),
-            calls * tau * cost.held / room if calls else 0.0,
+            compute / (1.0 - beside / sigma),
+            memory / (1.0 - fixed / sigma),
+            calls * tau * cost.held / (room * gpu.streams) if calls else 0.0,
             calls * tau / batch if isinstance(batch, int) else 0.0,
-            cost.compute / (1.0 - (fixed.beside + reserved) / sigma) if reserved else 0.0,
+            cost.own(lines[name])[0] / (1.0 - (beside + reserved) / sigma) if reserved else 0.0,
         )
     used = [k for k in range(len(RESOURCES)) if k < 3 or any(need[k] for need in demand.values())]
     demand = {name: tuple(need[k] for k in used) for name, need in demand.items()}
     batches = {name: _held(units.costs(shape, gpu, w), tau, max(demand[name])) for name, w in able.items()}
-    most = max((batches[name] * units.costs(shape, gpu, w).held for name, w in able.items()), default=0.0)
-    use = MemoryUse(physics.weights_on_card(shape, gpu), min(most, room), buffer, gpu.memory)
+    most = max((batches[n] / gpu.streams * units.costs(shape, gpu, w).held for n, w in able.items()), default=0.0)
+    buffer = max(units.buffers(kind, shape, gpu, w) for w in able.values())
+    use = MemoryUse(**units.weights(shape, gpu), kv=min(most, room), buffers=buffer, capacity=gpu.memory)
     return Paced(tau, tuple(RESOURCES[k] for k in used), demand, batches, use)
 
 
-def _own(kind: Kind, cost: Costs) -> tuple[float, float]:
+def lines_at(
+    shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sigma: float, room: float
+) -> dict[str, Step]:
+    """Steps of each workload as straight lines that hold for every batch that a step of ``sigma`` seconds has.
+
+    ``room`` is what state may fill of a GPU. Requests of any workload may touch as many experts as all of them.
+    """
+    costs = {name: units.costs(shape, gpu, workload) for name, workload in workloads.items()}
+    sizes = {}
+    for name, workload in workloads.items():
+        most = _most(gpu, workload, costs[name], room)
+        sizes[name] = max(1.0, costs[name].step.within(sigma, most))
+    return units.lines(shape, gpu, workloads, sizes)
+
+
+def room_for(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> float:
+    """Bytes of a GPU that state may fill, beside weights and the largest buffer."""
+    buffer = max(units.buffers(kind, shape, gpu, w) for w in workloads.values())
+    return gpu.memory - physics.weights_on_card(shape, gpu) - buffer
+
+
+def _most(gpu: Device, workload: Workload, cost: Costs, room: float) -> float:
+    """Requests of a workload that a step has at most."""
+    held = room * gpu.streams / cost.held if cost.held else 1.0
+    if isinstance(workload.batch, int):
+        held = min(held, float(workload.batch))
+    return max(1.0, held / gpu.pp)
+
+
+def _own(kind: Kind, cost: Costs, step: Step) -> tuple[float, float]:
     """Compute and memory seconds of a request on the slowest stage, what a step costs anyway apart."""
+    compute, memory = cost.own(step)
     if kind.stage == "decode":
-        return cost.compute, cost.memory
+        return compute, memory
     if kind.overlapped:
         beside = cost.prefill.beside
-        return cost.prefill.compute + beside + cost.compute, cost.prefill.memory + beside + cost.memory
-    return cost.prefill_seconds + cost.compute, cost.prefill_seconds + cost.memory
+        return cost.prefill.compute + beside + compute, cost.prefill.memory + beside + memory
+    return cost.prefill_seconds + compute, cost.prefill_seconds + memory
 
 
 def _held(cost: Costs, tau: float, need: float) -> int:

@@ -3,6 +3,7 @@
 Nothing here knows how candidates were made; a pool is what the plan says it is.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,7 @@ from models.plan import Pool
 from models.workload import Workload
 from solver import physics
 from solver.formulas import memory, state
-from solver.physics import Device, Shape
+from solver.physics import Device, Shape, Step
 from solver.topology import Path, Topology
 
 
@@ -105,9 +106,9 @@ class Built:
         before = first.get("decode" if kind == "decode" else self.pool.scheme, (whole, whole))
         if self.pool.step_s is not None:
             return self._paced(workload, before, self.pool.step_s)
-        calls, step = physics.mean_calls(workload), physics.workload_decode(self.shape, gpu, workload)
-        batch = self.pool.batches.get(name, 1)
-        size = float(batch) if gpu.pp == 1 else float(max(1, batch // gpu.pp))
+        calls, size = physics.mean_calls(workload), self._in_step(name)
+        largest = size if gpu.layout is not None else max(self._in_step(other) for other in self.pool.rates)
+        step = physics.workload_decode(self.shape, gpu, workload).upto(largest)
         own = (
             calls * (step.beside / size + step.compute + step.beside_each),
             calls * ((step.fixed + step.beside) / size + step.memory + step.beside_each),
@@ -118,23 +119,46 @@ class Built:
             return before[0] + own[0], before[1] + own[1]
         return (whole + max(own),)
 
+    def _in_step(self, name: str) -> float:
+        """Requests of a step of one stage, when the unit is full of a workload."""
+        batch = self.pool.batches.get(name, 1)
+        return float(batch) if self.device.pp == 1 else float(max(1, batch // self.device.pp))
+
     def _paced(self, workload: Workload, before: tuple[float, float], tau: float) -> tuple[float, ...]:
-        gpu, sigma = self.device, tau / self.device.pp
-        calls, step = physics.mean_calls(workload), physics.workload_decode(self.shape, gpu, workload)
-        if sigma <= step.fixed + step.beside:
+        gpu, sigma, room = self.device, tau / self.device.pp, self._room()
+        calls, line = physics.mean_calls(workload), self._line(workload)
+        if sigma <= line.fixed + line.beside or room <= 0.0:
             return (float("inf"),) * 4
-        compute = before[0] + calls * (step.compute + step.beside_each)
-        reading = before[1] + calls * (step.memory + step.beside_each)
+        compute = before[0] + calls * (line.compute + line.beside_each)
+        reading = before[1] + calls * (line.memory + line.beside_each)
         in_flight = calls * tau
-        room = gpu.memory - physics.weights_on_card(self.shape, gpu) - self.buffer()
-        held = in_flight * physics.held_state(self.shape, gpu, workload) if calls else 0.0
+        held = in_flight * physics.held_state(self.shape, gpu, workload) / gpu.streams if calls else 0.0
         slots = in_flight / workload.batch if isinstance(workload.batch, int) else 0.0
         return (
-            compute / (1.0 - step.beside / sigma),
-            reading / (1.0 - (step.fixed + step.beside) / sigma),
-            held / room if room > 0.0 else float("inf") if held else 0.0,
+            compute / (1.0 - line.beside / sigma),
+            reading / (1.0 - (line.fixed + line.beside) / sigma),
+            held / room,
             slots,
         )
+
+    def _room(self) -> float:
+        """Bytes of a GPU that state may fill."""
+        return self.device.memory - physics.weights_on_card(self.shape, self.device) - self.buffer()
+
+    def _line(self, workload: Workload) -> Step:
+        """The step as a straight line for every batch that fits, in memory and in the step time; see `Step.upto`."""
+        sigma = (self.pool.step_s or 0.0) / self.device.pp
+        largest = 1.0
+        for name in self.pool.rates:
+            other = self.instance.workloads[name]
+            held = physics.held_state(self.shape, self.device, other)
+            most = self._room() * self.device.streams / held if held else 1.0
+            most = min(most, float(other.batch)) if isinstance(other.batch, int) else most
+            step = physics.workload_decode(self.shape, self.device, other)
+            size = max(1.0, step.within(sigma, max(1.0, most / self.device.pp)))
+            if self.device.layout is None or other == workload:
+                largest = max(largest, size)
+        return physics.workload_decode(self.shape, self.device, workload).upto(largest)
 
     def buffer(self) -> float:
         """Bytes of a GPU that are kept free for states that come or go."""
@@ -149,7 +173,7 @@ class Built:
         for name in self.pool.rates if self.pool.stage != "prefill" else ():
             workload = self.instance.workloads[name]
             longest = physics.largest_state(self.shape, gpu, workload)
-            stated = self.pool.batches[name] * physics.held_state(self.shape, gpu, workload)
+            stated = math.ceil(self.pool.batches[name] / gpu.streams) * physics.held_state(self.shape, gpu, workload)
             held = max(held, longest, 0.0 if self.pool.step_s is not None else stated)
         return memory.resident_bytes(physics.weights_on_card(self.shape, gpu), held, 1.0, self.buffer())
 

@@ -14,6 +14,9 @@ from solver.optimise import rank
 from solver.rounding import text as digits
 from solver.rounding import up
 
+MOST_BATCH = 1e6
+"""Requests of a step beyond which no batch is looked for."""
+
 
 def shares(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits: Limits) -> Iterator[Sized]:
     """The largest part of the least shares that can be served."""
@@ -111,8 +114,7 @@ def _fitting(data: Data, workload: Workload) -> set[int]:
                 sizes |= {units.largest_batch(shape, cut.device, workload, room) for room in rooms}
             step, target = units.costs(shape, cut.device, workload).step, workload.targets.tpot
             if target is not None:
-                room = target / cut.pp - step.fixed - step.beside
-                sizes.add(max(0, int(cut.pp * room / (step.memory + step.beside_each))))
+                sizes.add(int(cut.pp * step.within(target / cut.pp, MOST_BATCH) + 1e-6))
     return sizes
 
 

@@ -1,16 +1,35 @@
 """What a model costs: parameters that work and that are kept, bytes, and the width of its attention.
 
-A mixture of experts keeps all its experts, works with those that a token chooses, and is taken to read all of them in
-every pass: an upper bound until experts are placed one by one.
+A mixture of experts keeps all its experts, works with those that a token chooses, and reads those that the tokens of
+a pass touch.
 """
 
 from dataclasses import dataclass
 
 from models.llm import Llm
+from solver.formulas import experts as formulas
 from solver.formulas import parameters, state, work
 
 BYTES = {"bf16": 2.0, "fp8": 1.0}
 """Bytes of an element by precision."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Experts that tokens choose."""
+
+    layers: int
+    """Layers that have them."""
+    experts: int
+    """Of a layer."""
+    chosen: int
+    """Of a layer, by each token."""
+    params: float
+    """Parameters of one."""
+
+    def touched(self, tokens: float) -> float:
+        """Experts of a layer that so many tokens touch on average."""
+        return formulas.active_experts(self.experts, self.chosen, tokens)
 
 
 @dataclass(frozen=True)
@@ -22,11 +41,13 @@ class Shape:
     heads: int
     kv_heads: int
     """Heads that context state is cut by; an MLA state counts as one."""
-    layer_params: float
-    """Parameters of all layers that one token works with."""
     head_params: float
-    kept_params: float
-    """Parameters of all layers that are kept and read."""
+    attention_params: float
+    """Matrix parameters of attention, over all layers."""
+    ffn_params: float
+    """Of feed-forward networks that every token goes through (dense, shared experts, routers), over all layers."""
+    routed: "Routed | None"
+    """Experts that tokens choose; None in a dense model."""
     norm_params: float
     tied: bool
     """Whether input embedding and output head are one table."""
@@ -48,16 +69,36 @@ class Shape:
     """Of the layer matrices."""
 
     @property
+    def layer_params(self) -> float:
+        """Parameters of all layers that one token works with."""
+        chosen = self.routed.layers * self.routed.chosen * self.routed.params if self.routed else 0.0
+        return self.attention_params + self.ffn_params + chosen
+
+    @property
+    def expert_params(self) -> float:
+        """Parameters of all experts that tokens choose, over all layers."""
+        return self.routed.layers * self.routed.experts * self.routed.params if self.routed else 0.0
+
+    @property
+    def own_params(self) -> float:
+        """Parameters of all layers that every token goes through."""
+        return self.attention_params + self.ffn_params
+
+    @property
+    def kept_params(self) -> float:
+        """Parameters of all layers."""
+        return self.own_params + self.expert_params
+
+    def read_params(self, tokens: float) -> float:
+        """Parameters of all layers that a pass over so many tokens reads, on average."""
+        if self.routed is None:
+            return self.own_params
+        return self.own_params + self.routed.layers * self.routed.touched(tokens) * self.routed.params
+
+    @property
     def channels(self) -> float:
         """Heads x width of a head, where queries and values are of one width."""
         return self.pair_flops / (4.0 * self.layers)
-
-    @property
-    def read(self) -> float:
-        """Weight bytes that one pass reads, embedding rows apart."""
-        return parameters.read_weight_bytes(
-            self.kept_params, self.head_params, self.norm_params, self.element_bytes, self.other_bytes
-        )
 
     @property
     def resident(self) -> float:
@@ -70,7 +111,7 @@ class Shape:
 def shape_of(llm: Llm) -> Shape:
     """The costs of a model with MHA, GQA or MLA attention, dense or a mixture of experts."""
     attention, pair, decode_pair = _attention(llm)
-    working, kept = _feed_forward(llm)
+    ffn, routed = _feed_forward(llm)
     heads = llm.num_attention_heads
     norms = parameters.norm_parameters(llm.num_hidden_layers, llm.hidden_size, llm.head_dim, llm.qk_norm)
     per_token = state_bytes_per_token(llm)
@@ -80,9 +121,10 @@ def shape_of(llm: Llm) -> Shape:
         hidden=llm.hidden_size,
         heads=heads,
         kv_heads=1 if llm.kv_lora_rank else llm.num_key_value_heads,
-        layer_params=layers * attention + working,
+        attention_params=layers * attention,
+        ffn_params=ffn,
+        routed=routed,
         head_params=parameters.head_parameters(llm.hidden_size, llm.vocab_size),
-        kept_params=layers * attention + kept,
         norm_params=norms,
         tied=llm.tie_word_embeddings,
         element_bytes=BYTES[llm.weights],
@@ -109,20 +151,18 @@ def _attention(llm: Llm) -> tuple[float, float, float]:
     return matrices, expanded, work.pair_flops(heads * (latent + rope), heads * latent)
 
 
-def _feed_forward(llm: Llm) -> tuple[float, float]:
-    """Over all layers: matrix parameters that a token works with, and those that are kept."""
+def _feed_forward(llm: Llm) -> tuple[float, Routed | None]:
+    """Matrix parameters, over all layers, that every token goes through, and the experts that tokens choose."""
     dense = parameters.ffn_parameters(llm.hidden_size, llm.intermediate_size)
     experts, layers = llm.experts, llm.num_hidden_layers
     if not experts:
-        return layers * dense, layers * dense
+        return layers * dense, None
     sparse = sum(is_sparse(llm, layer) for layer in range(layers))
     width = llm.moe_intermediate_size or llm.intermediate_size
-    shared, chosen = llm.n_shared_experts or 0, llm.num_experts_per_tok or 1
-    router = parameters.router_parameters(llm.hidden_size, experts)
-    working = router + parameters.expert_parameters(llm.hidden_size, width, chosen + shared)
-    kept = router + parameters.expert_parameters(llm.hidden_size, width, experts + shared)
-    others = (layers - sparse) * dense
-    return others + sparse * working, others + sparse * kept
+    every = parameters.router_parameters(llm.hidden_size, experts)
+    every += parameters.expert_parameters(llm.hidden_size, width, llm.n_shared_experts or 0)
+    each = parameters.expert_parameters(llm.hidden_size, width, 1)
+    return (layers - sparse) * dense + sparse * every, Routed(sparse, experts, llm.num_experts_per_tok or 1, each)
 
 
 def is_sparse(llm: Llm, layer: int) -> bool:

@@ -101,7 +101,7 @@ def pool_latency(chosen: Chosen, index: int, name: str, flows: Settled) -> Laten
     if candidate.shared is not None:
         return _shared(chosen, index, name, flows)
     if candidate.tau is not None:
-        return latency.paced(candidate.kind, shape, gpu, served, candidate.tau, each, name)
+        return latency.at_pace(candidate.kind, shape, gpu, served, candidate.tau, each, name)
     if max(chosen.busy(index, flows)) >= FULL:
         need = max(candidate.demand[name])
         return latency.full(candidate.kind, shape, gpu, workload, candidate.batches[name], need)

@@ -4,6 +4,7 @@ A serial unit has one resource; an overlapped unit has two, compute and memory, 
 (one number per request would overstate a mix). Stage ``both`` is a unit that serves whole requests.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,6 +38,8 @@ class MemoryUse:
     """Bytes of one GPU: weights, state of the resident batch, buffers; and what may be filled."""
 
     weights: float
+    experts: float
+    """Weights of experts that tokens choose; the others are `weights`."""
     kv: float
     buffers: float
     capacity: float
@@ -44,7 +47,7 @@ class MemoryUse:
     @property
     def used(self) -> float:
         """Everything that is held."""
-        return self.weights + self.kv + self.buffers
+        return self.weights + self.experts + self.kv + self.buffers
 
     @property
     def free(self) -> float:
@@ -72,15 +75,9 @@ class Costs:
     held: float
     """Bytes on one GPU while it is decoded."""
 
-    @property
-    def compute(self) -> float:
-        """Compute seconds of all its decode calls, those of a step whatever its batch apart."""
-        return self.calls * (self.step.compute + self.step.beside_each)
-
-    @property
-    def memory(self) -> float:
-        """Memory seconds of all its decode calls, likewise."""
-        return self.calls * (self.step.memory + self.step.beside_each)
+    def own(self, step: Step) -> tuple[float, float]:
+        """Compute and memory seconds of all its decode calls in steps like that, what a step takes anyway apart."""
+        return self.calls * (step.compute + step.beside_each), self.calls * (step.memory + step.beside_each)
 
 
 def costs(shape: Shape, device: Device, workload: Workload) -> Costs:
@@ -138,7 +135,7 @@ def buffers(kind: Kind, shape: Shape, gpu: Device, workload: Workload) -> float:
 
 def resident(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> float:
     """Bytes of state of the resident batch on one GPU; prefill keeps it in its buffers."""
-    return 0.0 if kind.stage == "prefill" else batch * costs(shape, gpu, workload).held
+    return 0.0 if kind.stage == "prefill" else math.ceil(batch / gpu.streams) * costs(shape, gpu, workload).held
 
 
 def memory_use(
@@ -146,19 +143,25 @@ def memory_use(
 ) -> MemoryUse:
     """Memory of a unit that serves ``workloads``: the largest batch and the largest buffer among them."""
     return MemoryUse(
-        weights=physics.weights_on_card(shape, gpu),
+        **weights(shape, gpu),
         kv=max((resident(kind, shape, gpu, w, batches[name]) for name, w in workloads.items()), default=0.0),
         buffers=max((buffers(kind, shape, gpu, w) for w in workloads.values()), default=0.0),
         capacity=gpu.memory,
     )
 
 
+def weights(shape: Shape, gpu: Device) -> dict[str, float]:
+    """Bytes of one GPU, by the names of :class:`MemoryUse`."""
+    experts = physics.experts_on_card(shape, gpu)
+    return {"weights": physics.weights_on_card(shape, gpu) - experts, "experts": experts}
+
+
 def largest_batch(shape: Shape, gpu: Device, workload: Workload, buffer: float) -> int:
     """Largest batch of ``workload`` that fits beside ``buffer`` bytes; 0 when the longest request does not."""
-    weights = physics.weights_on_card(shape, gpu)
-    if physics.largest_state(shape, gpu, workload) > gpu.memory - weights - buffer:
+    held = physics.weights_on_card(shape, gpu)
+    if physics.largest_state(shape, gpu, workload) > gpu.memory - held - buffer:
         return 0
-    most = int(memory.largest_batch(gpu.memory, weights, costs(shape, gpu, workload).held, buffer))
+    most = int(memory.largest_batch(gpu.memory, held, costs(shape, gpu, workload).held, buffer)) * gpu.streams
     return most if most >= gpu.pp else 0
 
 
@@ -167,13 +170,28 @@ def in_step(gpu: Device, batch: float) -> float:
     return batch if gpu.pp == 1 else max(1.0, float(int(batch // gpu.pp)))
 
 
-def demand(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[float, ...]:
-    """Unit-seconds that one request takes of each resource of the unit, when it holds ``batch`` requests."""
+def lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
+    """Steps as straight lines that hold for up to ``sizes`` requests of each workload, and for any mix of them.
+
+    Where experts are touched, requests of each workload may touch as many as the largest of the batches.
+    """
+    largest = max(sizes.values())
+    same = gpu.layout is None
+    return {n: costs(shape, gpu, w).step.upto(largest if same else sizes[n]) for n, w in workloads.items()}
+
+
+def demand(
+    kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, most: int | None = None
+) -> tuple[float, ...]:
+    """Unit-seconds that one request takes of each resource of the unit, when it holds ``batch`` requests.
+
+    ``most`` is the largest batch of any workload there: mixed with those, requests may touch as many experts.
+    """
     cost = costs(shape, gpu, workload)
     if kind.stage == "prefill":
         return (cost.prefill_seconds,)
     size = in_step(gpu, batch)
-    step = cost.step.at(size)
+    step = cost.step.upto(size if gpu.layout is not None else in_step(gpu, max(batch, most or 0))).at(size)
     compute = stages.decode_occupation(cost.calls, step.compute + step.beside, size)
     memory_seconds = stages.decode_occupation(cost.calls, step.memory + step.beside, size)
     if kind.stage == "decode":

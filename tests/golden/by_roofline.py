@@ -2,6 +2,7 @@
 
 from models.units import BYTE_RATE, FLOP_RATE, parse
 from solver.formulas import parameters, stages, state, work
+from solver.passes import read_bytes
 from solver.units import DECODE, PREFILL, REPLICA
 from tests.golden.by_formula import kv_transfer
 from tests.golden.reading import (
@@ -26,7 +27,9 @@ def prefill_flops(model: str, new: int, cached: int = 0) -> float:
 
 def prefill_weight_bytes(model: str, new: int) -> float:
     cost_of = shape(model)
-    return cost_of.read + parameters.gathered_row_bytes(new, cost_of.hidden, cost_of.other_bytes)
+    return read_bytes(cost_of, cost_of.read_params(new)) + parameters.gathered_row_bytes(
+        new, cost_of.hidden, cost_of.other_bytes
+    )
 
 
 def decode_flops(model: str, batch: int, context: int) -> float:

@@ -1,6 +1,6 @@
 """Quantities of state in memory, on drives and on pages. Inputs are those of values.yaml; results SI."""
 
-from solver import physics
+from solver import passes
 from solver.formulas import handoff, pages, prefetch, tiers
 from tests.golden.by_formula import kv_transfer
 from tests.golden.by_roofline import stage_value
@@ -102,7 +102,7 @@ def retention_at_rated_writes(capacity: str) -> float:
 
 def extend_seconds(model: str, card: str, new: int, cached: int) -> float:
     assert one("base", card).workload.model == model
-    return physics.prefill(shape(model), one("base", card).device, new, cached).seconds
+    return passes.prefill(shape(model), one("base", card).device, new, cached).seconds
 
 
 def read_then_compute(link: str, model: str, card: str, new: int, cached: int) -> float:
