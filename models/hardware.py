@@ -17,6 +17,7 @@ from models.quantities import (
 )
 
 Precision = Literal["bf16", "fp8"]
+WeightPrecision = Literal["bf16", "fp8", "int4"]
 Duplex = Literal["shared", "per-direction"]
 Degrees = Annotated[list[Annotated[int, Field(ge=1, le=4096)]], Field(min_length=1)]
 """Degrees of parallelism; a single number in a file is a list of one."""
@@ -95,6 +96,19 @@ class ScaleUp(Described):
         return self.bandwidth * self.link_efficiency
 
 
+class Host(Described):
+    """The CPUs of a server, which may keep experts in their memory and compute them."""
+
+    cpu: Cpu
+    """A catalog name, a catalog name with changes, or a description of one socket."""
+    sockets: Count = 2
+    """Sockets of a server."""
+    kernel: str
+    """Instruction set of the expert kernels: a key of the CPU's `kernels`."""
+    link: ScaleUp
+    """Link between the host's memory and one GPU: a catalog name or a description."""
+
+
 class Group(Described):
     """A group of identical servers; its GPUs are counted, never named."""
 
@@ -114,6 +128,12 @@ class Group(Described):
     """Tensor-parallel degrees of units on this group; default: every power of two up to `per_server`."""
     pp: Degrees | None = None
     """Pipeline-parallel degrees of units on this group; default: what the model needs to fit."""
+    ep: Degrees | None = None
+    """GPUs over which units on this group spread experts; default: powers of two up to 64. 1: experts stay with TP."""
+    dp: Degrees | None = None
+    """Groups of GPUs in such a unit that hold requests of their own; default: as many as there can be."""
+    host: Host | None = None
+    """CPUs of a server, for experts in host memory."""
     scale_up: ScaleUp | None = None
     """Link between the GPUs of one server: a catalog name or a description; default: the server's or accelerator's."""
     usable_memory: PositiveShare | None = None

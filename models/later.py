@@ -4,10 +4,10 @@ KEYS: dict[str, frozenset[str]] = {
     "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases"}),
     "hardware": frozenset({"sites", "numa", "cpus"}),
     "hardware.efficiency": frozenset({"file", "model"}),
-    "hardware.groups.*": frozenset({"at", "retire", "resale", "power", "host_memory", "drives", "ep", "dp"}),
+    "hardware.groups.*": frozenset({"at", "retire", "resale", "power", "host_memory", "drives"}),
     "hardware.links.*": frozenset({"within", "price", "multipath"}),
     "hardware.stores.*": frozenset({"price", "nodes"}),
-    "models.*": frozenset({"adapters", "ep", "dp", "parallelism"}),
+    "models.*": frozenset({"adapters", "parallelism"}),
     "workloads.*": frozenset({"priority", "reuse", "tool_wait", "deadline"}),
     "workloads.*.targets": frozenset({"e2e"}),
     "limits.spare": frozenset({"servers"}),
@@ -17,8 +17,8 @@ KEYS: dict[str, frozenset[str]] = {
 """Path pattern (`*` is any name) -> keys that are known there."""
 
 WORDS: dict[str, frozenset[str]] = {
-    "schemes.allow": frozenset({"attention-ffn", "expert-pool", "cpu-experts", "encode-pd"}),
-    "limits.pools": frozenset({"attention", "ffn", "expert", "encode"}),
+    "schemes.allow": frozenset({"encode-pd"}),
+    "limits.pools": frozenset({"encode"}),
 }
 """Place -> words that are known there."""
 

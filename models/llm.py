@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from models.base import Described
-from models.hardware import Degrees, Precision
+from models.hardware import Degrees, Precision, WeightPrecision
 from models.quantities import Count
 
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
@@ -61,7 +61,11 @@ class Llm(Described):
     """Tensor-parallel degrees of units; default: every power of two that divides the model and fits in a server."""
     pp: Degrees | None = None
     """Pipeline-parallel degrees of units; default: what is needed to fit."""
-    weights: Precision
+    ep: Degrees | None = None
+    """GPUs over which units spread experts; default: the group's."""
+    dp: Degrees | None = None
+    """Groups of GPUs in such a unit that hold requests of their own; default: the group's."""
+    weights: WeightPrecision
     """Precision of the layer matrices; embeddings, head and norms stay BF16."""
     kv: Precision
     """Precision of the context state."""

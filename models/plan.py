@@ -39,6 +39,7 @@ class Memory(Described):
     """Memory of one card of a unit, in bytes."""
 
     weights: float
+    """Without those of experts that tokens choose."""
     kv: float
     buffers: float
     experts: float
@@ -69,6 +70,14 @@ class Pool(Described):
     """Requests in one decode step (the largest over the workloads); None where nothing is decoded."""
     batches: dict[str, int]
     """By workload."""
+    serves: str
+    """What it does for requests: prefill, decode, or both; of a part, what its units do."""
+    part_of: str | None = None
+    """Pool whose units it is a part of, on GPUs of its own; its requests and times are told there."""
+    micro_batches: int = 1
+    """Parts of a batch that pass through the parts of a unit one behind the other."""
+    resident_experts: int | None = None
+    """Experts of each layer that stay on the GPU, where the others are in host memory."""
     shares: str | None
     """Pool whose units it uses for another stage; it has no GPUs of its own."""
     step_s: float | None

@@ -119,21 +119,35 @@ def _group(group: dict[str, Any], path: Path) -> list[Problem]:
     if "scale_up" not in group and wired is not None:
         group["scale_up"] = wired
     _degrees(group)
-    return [*problems, *_scale_up(group, path)]
+    if isinstance(group.get("host"), dict):
+        problems.extend(_host(group["host"], (*path, "host")))
+    return [*problems, *_wired(group, "scale_up", path)]
 
 
-def _scale_up(group: dict[str, Any], path: Path) -> list[Problem]:
-    link = group.get("scale_up")
+def _wired(entry: dict[str, Any], key: str, path: Path) -> list[Problem]:
+    """A link as one GPU sees it, by its catalog name or with changes."""
+    link = entry.get(key)
     if isinstance(link, str):
-        found, problems = _find("links", link, (*path, "scale_up"))
-        group["scale_up"] = {key: found[key] for key in _OF_A_SCALE_UP if key in found} if found else None
+        found, problems = _find("links", link, (*path, key))
+        entry[key] = {word: found[word] for word in _OF_A_SCALE_UP if word in found} if found else None
         return problems
-    return _merge(link, "links", (*path, "scale_up"), drop=("kind", "duplex")) if isinstance(link, dict) else []
+    return _merge(link, "links", (*path, key), drop=("kind", "duplex")) if isinstance(link, dict) else []
+
+
+def _host(host: dict[str, Any], path: Path) -> list[Problem]:
+    problems: list[Problem] = []
+    if isinstance(host.get("cpu"), str):
+        found, problems = _find("cpus", host["cpu"], (*path, "cpu"))
+        if found:
+            host["cpu"] = found
+    elif isinstance(host.get("cpu"), dict):
+        problems = _merge(host["cpu"], "cpus", (*path, "cpu"))
+    return [*problems, *_wired(host, "link", path)]
 
 
 def _degrees(entry: dict[str, Any]) -> None:
     """A single degree of parallelism becomes a list of one."""
-    for key in ("tp", "pp"):
+    for key in ("tp", "pp", "ep", "dp"):
         if isinstance(entry.get(key), int) and not isinstance(entry[key], bool):
             entry[key] = [entry[key]]
 

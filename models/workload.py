@@ -7,10 +7,20 @@ from pydantic import Field
 from models.base import Described
 from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TinyShare, TokenCount
 
-Scheme = Literal["replicas", "chunked", "pd-direct", "pd-pooled", "hybrid"]
+Scheme = Literal[
+    "replicas",
+    "chunked",
+    "pd-direct",
+    "pd-pooled",
+    "hybrid",
+    "attention-ffn",
+    "expert-pool",
+    "cpu-experts",
+]
 SCHEMES: tuple[Scheme, ...] = ("replicas", "chunked", "pd-direct", "pd-pooled")
-"""Schemes that are allowed when an instance names none; `hybrid` has to be named."""
+"""Schemes that are allowed when an instance names none; the others have to be named."""
 Stage = Literal["prefill", "decode", "both"]
+PoolStage = Literal["prefill", "decode", "both", "attention", "ffn", "expert"]
 Objective = Literal["effective_cost", "cost", "throughput", "headroom", "power", "gpus"]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
 Cached = Annotated[int, Field(ge=0, le=10**9)]
@@ -177,7 +187,7 @@ class Billing(Described):
 class PoolLimit(Described):
     """A bound on the units of the pools that it names; what it leaves out matches every pool."""
 
-    stage: Stage | None = None
+    stage: PoolStage | None = None
     group: str | None = None
     scheme: Scheme | None = None
     model: str | None = None

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from models.hardware import Efficiency
 from models.instance import Instance
-from solver import candidates, cuts, latency, paced, physics, settle, units
+from solver import candidates, latency, paced, physics, settle, units
 from solver.candidates import Candidate
 from solver.chosen import Chosen
 from solver.data import Data
+from solver.layouts.tried import again
 from solver.routes import find
 from solver.topology import Topology
 
@@ -54,12 +55,12 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
     if unit.measured is not None:
         return unit
     shape = physics.shape_of(instance.models[unit.model])
-    cut = cuts.one(instance, topology, unit.group, shape, unit.tp, unit.pp)
+    cut = unit.cut and again(instance, topology, unit.group, unit.model, shape, unit.cut)
     if cut is None:
         return None
     served = {name: instance.workloads[name] for name in unit.demand}
     if unit.shared is not None:
-        return _use(unit, replace(unit, device=cut.device), instance)
+        return _use(unit, replace(unit, device=cut.device, cut=cut), instance)
     kind, gpu = unit.kind, cut.device
     if unit.tau is not None:
         built = paced.at(kind, shape, gpu, served, unit.tau)
@@ -67,7 +68,8 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
             return None
         demand, resources = built.demand, built.resources
     else:
-        demand = {name: units.demand(kind, shape, gpu, w, unit.batches[name]) for name, w in served.items()}
+        most = max(unit.batches[name] for name in served)
+        demand = {name: units.demand(kind, shape, gpu, w, unit.batches[name], most) for name, w in served.items()}
         resources = unit.resources
         for name, workload in served.items():
             first, token = latency.bounds(kind, shape, gpu, workload, unit.batches[name])
@@ -76,12 +78,12 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
                     return None
     first_tokens = {name: units.costs(shape, gpu, served[name]).first_token for name in unit.first}
     charges = candidates.charges(kind, shape, topology, cut, served)
-    return replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, device=gpu)
+    return replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, device=gpu, cut=cut)
 
 
-def _use(unit: Candidate, again: Candidate, instance: Instance) -> Candidate | None:
+def _use(unit: Candidate, new: Candidate, instance: Instance) -> Candidate | None:
     """One of the uses of a unit of several, reckoned anew."""
-    shape, gpu = physics.shape_of(instance.models[unit.model]), again.device
+    shape, gpu = physics.shape_of(instance.models[unit.model]), new.device
     if gpu is None:
         return None
     demand: dict[str, tuple[float, ...]] = {}
@@ -95,4 +97,4 @@ def _use(unit: Candidate, again: Candidate, instance: Instance) -> Candidate | N
         if target is not None and unit.stage != "decode" and cost.first_token > target * (1.0 + 1e-9):
             return None
     first = {n: units.costs(shape, gpu, instance.workloads[n]).first_token for n in unit.first}
-    return replace(again, demand=demand, first=first)
+    return replace(new, demand=demand, first=first)

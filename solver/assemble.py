@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from models.plan import Drain, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
+from solver.candidates import Candidate
 from solver.chosen import Chosen, scheme_of
+from solver.cut import Part
 from solver.formulas import drain as fluid
 from solver.regimes import DrainPhase
 from solver.routes import Route
@@ -19,42 +21,83 @@ def pools(chosen: Chosen) -> list[Pool]:
             sum(shares[n] * need[k] for n, need in candidate.demand.items()) / count
             for k in range(len(candidate.resources))
         )
-        memory = candidate.memory
         known = candidate.stage != "prefill" and (
             candidate.measured is None or chosen.instance.measured[candidate.measured].batch is not None
         )
+        cut, owner = candidate.cut, chosen.data.candidates[chosen.data.owners[index]]
+        inside = 0 if cut is None else cut.inside
         described.append(
             Pool(
                 name=candidate.name,
                 scheme=scheme_of(chosen, index),
-                stage=candidate.stage,
+                stage=candidate.pools[0][0],
+                serves=candidate.stage,
                 group=candidate.group,
                 model=candidate.model,
                 units=count,
-                cards_per_unit=chosen.data.candidates[chosen.data.owners[index]].cards,
-                cards=count * candidate.cards,
-                parallelism=Parallelism(tp=candidate.tp, pp=candidate.pp),
+                cards_per_unit=owner.cards - inside,
+                cards=0 if candidate.face else count * (candidate.cards - inside),
+                parallelism=_parallelism(candidate),
+                micro_batches=1 if cut is None else cut.micro,
+                resident_experts=None if cut is None else cut.resident,
                 batch=max(candidate.batches.values()) if known else None,
                 batches=dict(candidate.batches) if candidate.stage != "prefill" else {},
-                shares=chosen.data.candidates[chosen.data.owners[index]].name if candidate.face else None,
+                shares=owner.name if candidate.face else None,
                 step_s=candidate.tau,
                 measured=candidate.measured,
-                memory=None
-                if memory is None
-                else Memory(
-                    weights=memory.weights,
-                    kv=memory.kv,
-                    buffers=memory.buffers,
-                    experts=0.0,
-                    free=memory.free,
-                    capacity=memory.capacity,
-                ),
+                memory=_memory(candidate),
                 utilisation=max(chosen.busy(index, chosen.load)),
                 capacity=alone,
                 rates={name: Load(at_load=loaded[name], at_capacity=rate) for name, rate in rates.items()},
             )
         )
+        described.extend(_part(candidate, part, described[-1]) for part in candidate.parts)
     return described
+
+
+def _parallelism(candidate: Candidate) -> Parallelism:
+    if candidate.cut is None:
+        return Parallelism(tp=candidate.tp, pp=candidate.pp)
+    return Parallelism(tp=candidate.cut.tp, pp=candidate.cut.pp, ep=candidate.cut.ep, dp=candidate.cut.dp)
+
+
+def _memory(candidate: Candidate) -> Memory | None:
+    memory = candidate.memory
+    if memory is None:
+        return None
+    return Memory(
+        weights=memory.weights,
+        kv=memory.kv,
+        buffers=memory.buffers,
+        experts=memory.experts,
+        free=memory.free,
+        capacity=memory.capacity,
+    )
+
+
+def _part(candidate: Candidate, part: Part, main: Pool) -> Pool:
+    """The pool of a part of the units of ``main``."""
+    memory = Memory(
+        weights=part.weights,
+        kv=0.0,
+        buffers=part.buffers,
+        experts=part.experts,
+        free=part.memory - part.used,
+        capacity=part.memory,
+    )
+    return main.model_copy(
+        update={
+            "name": f"{part.stage} of {main.name}",
+            "stage": part.stage,
+            "part_of": main.name,
+            "group": part.group,
+            "cards_per_unit": part.cards,
+            "cards": main.units * part.cards,
+            "parallelism": Parallelism(tp=part.tp, ep=part.ep),
+            "memory": memory,
+            "rates": {},
+        }
+    )
 
 
 def servers(chosen: Chosen) -> list[Servers]:

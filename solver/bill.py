@@ -38,7 +38,8 @@ def money_per_second(chosen: Chosen) -> float | None:
     instance, total = chosen.instance, 0.0
     units: dict[str, float] = dict.fromkeys(instance.hardware.groups, 0.0)
     for index, candidate in chosen.used:
-        units[candidate.group] += chosen.counts[index] * candidate.price
+        for place in units:
+            units[place] += chosen.counts[index] * candidate.price_on(place)
     for name, group in instance.hardware.groups.items():
         bundled = sum(b.cards.get(name, 0) * chosen.bundles.get(k, 0) for k, b in instance.hardware.bundles.items())
         if group.servers == "unlimited":
@@ -84,7 +85,7 @@ def objective_value(chosen: Chosen, cost: Cost, headroom: float | None) -> float
         "throughput": chosen.settled.throughput,
         "headroom": headroom,
         "power": sum(chosen.counts[i] * c.power for i, c in chosen.used),
-        "gpus": float(sum(chosen.counts[i] * c.cards for i, c in enumerate(cards))),
+        "gpus": float(sum(chosen.counts[i] * c.all_cards for i, c in enumerate(cards))),
     }[chosen.instance.objective]
 
 

@@ -4,17 +4,31 @@ A candidate knows nothing of the master problem; the master problem knows nothin
 not made, and the reason is kept.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from models.instance import Instance
 from models.units import GIB
 from models.workload import Workload
-from solver import cuts, latency, paced, physics, units
-from solver.cuts import Cut
+from solver import latency, paced, physics, units
+from solver.cut import Cut, Part
+from solver.cuts import would_fit
+from solver.layouts.tried import tried
 from solver.physics import Device, Shape
 from solver.topology import Topology
 from solver.units import Kind, MemoryUse
+
+
+@dataclass(frozen=True)
+class Beside:
+    """GPUs of a unit on another group, or in another server of the same."""
+
+    group: str
+    cards: int
+    block: int
+    price: float
+    """Money per second."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,7 @@ class Candidate:
     group: str
     model: str
     cards: int
+    """GPUs of `group`, those of parts that are in the same block included."""
     batches: Mapping[str, int]
     """Requests that it holds at once, by workload."""
     demand: Mapping[str, tuple[float, ...]]
@@ -40,12 +55,16 @@ class Candidate:
     startup: float
     """Seconds from stopped to ready."""
     price: float
-    """Money per second of one unit; 0 where the group has no price."""
+    """Money per second of its GPUs on `group`; 0 where that has no price."""
     resources: tuple[str, ...] = ("time",)
     tp: int = 1
     pp: int = 1
     block: int = 1
     """GPUs that have to be in one server; a unit has ``cards / block`` such blocks."""
+    cut: Cut | None = None
+    """None where it was measured."""
+    beside: tuple[Beside, ...] = ()
+    """Its parts on GPUs outside of that."""
     tau: float | None = None
     """Step time that paces it, in s."""
     first: Mapping[str, float] = field(default_factory=dict)
@@ -67,6 +86,42 @@ class Candidate:
         """prefill, decode or both."""
         return self.kind.stage
 
+    @property
+    def all_cards(self) -> int:
+        """GPUs of a unit, wherever they are."""
+        return self.cards + sum(part.cards for part in self.beside)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Parts that do not hold context state."""
+        return () if self.cut is None or self.face else self.cut.parts
+
+    @property
+    def pools(self) -> tuple[tuple[str, str], ...]:
+        """Stage and group of each pool that its units make."""
+        first = "attention" if self.parts else self.stage
+        return (first, self.group), *((part.stage, part.group) for part in self.parts)
+
+    def on(self, group: str) -> int:
+        """GPUs of a unit on a group."""
+        there = sum(part.cards for part in self.beside if part.group == group)
+        return there + (self.cards if self.group == group else 0)
+
+    def price_on(self, group: str) -> float:
+        """Money per second of those."""
+        there = sum(part.price for part in self.beside if part.group == group)
+        return there + (self.price if self.group == group else 0.0)
+
+    def blocks_on(self, group: str) -> Counter[int]:
+        """Blocks of a unit on a group, by size."""
+        sizes = Counter[int]()
+        if self.group == group and self.block:
+            sizes[self.block] += self.cards // self.block
+        for part in self.beside:
+            if part.group == group:
+                sizes[part.block] += part.cards // part.block
+        return sizes
+
 
 @dataclass(frozen=True)
 class Rejected:
@@ -87,11 +142,11 @@ Made = list[Candidate | Rejected]
 def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str, ...], group: str, model: str) -> Made:
     """Units of ``kind`` for ``model`` on ``group``: one for each cut and each choice of batch or step time."""
     shape = physics.shape_of(instance.models[model])
-    tried = cuts.cuts(instance, topology, group, model, shape)
     workloads = units.served(instance, kind, group, model)
+    cuts, none = tried(instance, topology, kind, group, model, shape, workloads)
     made: Made = []
     refused: dict[str, Rejected] = {}
-    for cut in tried:
+    for cut in cuts:
         for unit in _of_cut(instance, topology, kind, schemes, group, model, cut, shape, workloads):
             if isinstance(unit, Rejected):
                 refused[unit.workload] = unit  # the widest cut says most
@@ -100,7 +155,7 @@ def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str,
     able = {name for unit in made if isinstance(unit, Candidate) for name in unit.demand}
     for name in workloads:
         if name not in able:
-            reason = "no degree of parallelism that is allowed here can be built"
+            reason = none or "no degree of parallelism that is allowed here can be built"
             rejected = refused.get(name) or Rejected(schemes, kind.stage, group, name, reason)
             made.append(rejected)
     return made
@@ -126,10 +181,9 @@ def _of_cut(
             fitting[name] = workload
     described = instance.hardware.groups[group]
     label = f"{_label(kind, schemes)}@{group}" + (f"/{model}" if len(instance.models) > 1 else "")
-    if cut.cards > 1:
-        label += f"/tp{cut.tp}" + (f"pp{cut.pp}" if cut.pp > 1 else "")
+    label += f"/{cut.label}" if cut.label else ""
     for together in _together(kind, shape, cut.device, fitting):
-        for built in _built(kind, shape, cut.device, together):
+        for built in _built(kind, shape, cut, together):
             if isinstance(built, tuple):
                 yield Rejected(schemes, kind.stage, group, *built)
                 continue
@@ -141,27 +195,45 @@ def _of_cut(
                 kind=kind,
                 group=group,
                 model=model,
-                cards=cut.cards,
+                cards=cut.cards + cut.inside,
                 batches=built.batches,
                 demand=built.demand,
                 memory=built.memory,
                 startup=instance.startup(group),
-                price=cut.cards * (described.price or 0.0),
+                price=(cut.cards + cut.inside) * (described.price or 0.0),
                 resources=built.resources,
                 tp=cut.tp,
                 pp=cut.pp,
                 block=cut.block,
+                cut=cut,
+                beside=_beside(instance, cut),
                 tau=built.tau if built.tau > 0 else None,
                 first=_first_tokens(kind, shape, cut, able),
                 charges=charges(kind, shape, topology, cut, able),
                 device=cut.device,
-                power=cut.cards * (described.accelerator.power or 0.0),
+                power=_power(instance, group, cut),
             )
             if kind == units.HYBRID:
                 sent = {part: charges(part, shape, topology, cut, able) for part in (units.PREFILL, units.DECODE)}
                 yield from faces(unit, shape, able, sent)
             else:
                 yield unit
+
+
+def _beside(instance: Instance, cut: Cut) -> tuple[Beside, ...]:
+    groups = instance.hardware.groups
+    return tuple(
+        Beside(part.group, part.cards, part.block, part.cards * (groups[part.group].price or 0.0))
+        for part in cut.parts
+        if part.block
+    )
+
+
+def _power(instance: Instance, group: str, cut: Cut) -> float:
+    """Board power of all GPUs of a unit, as far as it is known."""
+    groups = instance.hardware.groups
+    counts = [(group, cut.cards), *((part.group, part.cards) for part in cut.parts)]
+    return sum(count * (groups[name].accelerator.power or 0.0) for name, count in counts)
 
 
 def faces(
@@ -194,14 +266,17 @@ def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
 
 
 def _built(
-    kind: Kind, shape: Shape, gpu: Device, together: Mapping[str, Workload]
+    kind: Kind, shape: Shape, cut: Cut, together: Mapping[str, Workload]
 ) -> Iterator[paced.Paced | tuple[str, str, str]]:
     """Units that serve ``together``: one for each batch, or for each step time; or workload, reason, and limit."""
+    gpu = cut.device
     if kind == units.HYBRID or not paced.is_paced(kind, together):
         batches = _batches(kind, shape, gpu, together)
-        demand = {name: units.demand(kind, shape, gpu, w, batches[name]) for name, w in together.items()}
+        most = max(batches.values())
+        demand = {name: units.demand(kind, shape, gpu, w, batches[name], most) for name, w in together.items()}
         use = units.memory_use(kind, shape, gpu, together, batches)
-        yield paced.Paced(0.0, kind.resources, demand, batches, use)
+        resources = kind.resources if kind == units.HYBRID else units.resources(kind, gpu)
+        yield paced.Paced(0.0, resources, demand, batches, use)
         return
     able: set[str] = set()
     points = paced.grid(kind, shape, gpu, together)
@@ -214,7 +289,7 @@ def _built(
         if name not in able:
             tau = min(workload.targets.tpot or points[-1], points[-1])
             reason = paced.floor(kind, shape, gpu, workload, tau) or "no step time keeps its targets"
-            yield name, f"{reason} (TP{gpu.tp})", "targets"
+            yield name, f"{reason} ({cut.text})", "targets"
 
 
 def _first_tokens(kind: Kind, shape: Shape, cut: Cut, workloads: Mapping[str, Workload]) -> dict[str, float]:
@@ -230,14 +305,14 @@ def _first_tokens(kind: Kind, shape: Shape, cut: Cut, workloads: Mapping[str, Wo
 def charges(
     kind: Kind, shape: Shape, topology: Topology, cut: Cut, workloads: Mapping[str, Workload]
 ) -> dict[str, dict[str, float]]:
-    """By workload: share of each channel that one request a second takes between the stages of a unit."""
-    if cut.across is None:
+    """By workload: share of each channel that one request a second takes between the parts of a unit."""
+    if not cut.legs:
         return {}
     charged = {}
     for name, workload in workloads.items():
         new = sum(one.share * (one.input - one.cached) for one in workload.classes) if kind.stage != "decode" else 0.0
         calls = physics.mean_calls(workload) if kind.stage != "prefill" else 0.0
-        charged[name] = cut.charges(topology, cuts.payload(shape, cut, new + calls))
+        charged[name] = cut.charges(topology, new + calls)
     return charged
 
 
@@ -248,13 +323,13 @@ def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, 
     where = "" if cut.cards == 1 else f" a GPU at {cut.text}"
     weights, capacity = f"weights take {held / GIB:.1f}", f"of {gpu.memory / GIB:.1f} GiB{where}"
     if held > gpu.memory:
-        larger = cuts.would_fit(instance, group, workload.model, shape)
+        larger = would_fit(instance, group, workload.model, shape)
         return "memory", f"{weights} {capacity}; " + (larger or "no unit of such GPUs holds them")
     rest = units.buffers(kind, shape, gpu, workload)
     if kind.stage == "prefill":
         if held + rest > gpu.memory:
             return "memory", f"{weights} and two states {rest / GIB:.1f} {capacity}"
-        return _late(kind, shape, gpu, workload, 1)
+        return _late(kind, shape, cut, workload, 1)
     largest, wanted = units.largest_batch(shape, gpu, workload, rest), _given(workload) or gpu.pp
     if largest < wanted:
         rest += units.resident(kind, shape, gpu, workload, wanted)
@@ -266,25 +341,26 @@ def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, 
     if given is not None and given < gpu.pp:
         return "memory", f"batch {given} is less than one request for each of {gpu.pp} stages"
     if given is not None or kind == units.HYBRID:
-        return _late(kind, shape, gpu, workload, given or largest)
+        return _late(kind, shape, cut, workload, given or largest)
     first, target = units.costs(shape, gpu, workload).first_token, workload.targets.ttft
     whole = kind.stage == "both" and not (kind.overlapped and workload.decodes)  # a prefill that nothing interrupts
     if whole and target is not None and first > target * (1.0 + 1e-9):
-        return "targets", f"first token after {first:.3g} s at least, target {target:.4g} s (TP{gpu.tp})"
+        return "targets", f"first token after {first:.3g} s at least, target {target:.4g} s ({cut.text})"
     return "", ""
 
 
-def _late(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[str, str]:
+def _late(kind: Kind, shape: Shape, cut: Cut, workload: Workload, batch: int) -> tuple[str, str]:
     """Which target a unit with this batch misses, and by what."""
+    gpu = cut.device
     if kind == units.HYBRID and workload.decodes and workload.targets.tpot is not None:
         return "targets", "hybrid units promise nothing about the time per token"
     first, token = latency.bounds(kind, shape, gpu, workload, batch)
     targets = workload.targets
     beside = f" at batch {batch}" if kind.stage != "prefill" else ""
     if targets.ttft is not None and first is not None and first > targets.ttft * (1.0 + 1e-9):
-        return "targets", f"first token after {first:.3g} s at least{beside}, target {targets.ttft:.4g} s (TP{gpu.tp})"
+        return "targets", f"first token after {first:.3g} s at least{beside}, target {targets.ttft:.4g} s ({cut.text})"
     if targets.tpot is not None and token is not None and token > targets.tpot * (1.0 + 1e-9):
-        reason = f"{1e3 * token:.3g} ms per token{beside}, target {1e3 * targets.tpot:.4g} ms (TP{gpu.tp})"
+        reason = f"{1e3 * token:.3g} ms per token{beside}, target {1e3 * targets.tpot:.4g} ms ({cut.text})"
         return "targets", reason
     return "", ""
 

@@ -61,7 +61,8 @@ class Chosen:
         """Cards in use, by group."""
         taken = dict.fromkeys(self.instance.hardware.groups, 0)
         for index, candidate in self.used:
-            taken[candidate.group] += self.counts[index] * candidate.cards
+            for group in taken:
+                taken[group] += self.counts[index] * candidate.on(group)
         return taken
 
     @cached_property
@@ -121,10 +122,11 @@ def scheme_of(chosen: Chosen, index: int) -> str:
     end = "source" if candidate.stage == "prefill" else "target"
     for r in chosen.live_routes:
         route = chosen.data.routes[r]
-        if route.scheme not in candidate.schemes:
+        if not set(route.schemes) & set(candidate.schemes):
             continue  # handed over to or from a unit of several uses
         if getattr(route, end) == candidate.group and route.workload in candidate.demand:
-            carried[route.scheme] = carried.get(route.scheme, 0.0) + chosen.settled.routes[r]
+            scheme = next(name for name in route.schemes if name in candidate.schemes)
+            carried[scheme] = carried.get(scheme, 0.0) + chosen.settled.routes[r]
     if candidate.stage == "both" or not carried:
         return candidate.schemes[0]
     return max(carried, key=lambda name: carried[name])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from models.instance import Instance
 from models.plan import Plan, Pool
 from solver import physics
-from solver.recomputed import Built
+from solver.recomputed import Built, built_of
 from solver.topology import Topology
 
 TOLERANCE = 1e-6
@@ -57,9 +57,9 @@ def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regim
             yield f"pools: {name} has a rate that is no rate"
         yield from _allowed(pools[name], by_workload, instance)
     for pool in plan.pools:
-        if pool.shares is None:
+        if pool.shares is None and pool.part_of is None:
             uses = [other for other in plan.pools if pool.name in (other.name, other.shares)]
-            yield from _capacity([Built(use, instance, topology) for use in uses], rates, fewer)
+            yield from _capacity([built_of(plan, use, instance, topology) for use in uses], rates, fewer)
     yield from _conserved(plan, instance, rates, carried)
     yield from _links(plan, instance, topology, regime)
 
@@ -106,7 +106,7 @@ def _conserved(
                 here = sum(
                     rates.get(pool.name, {}).get(name, 0.0)
                     for pool in plan.pools
-                    if pool.stage == stage and pool.group == group
+                    if pool.serves == stage and pool.group == group and pool.part_of is None
                 )
                 crossing = sum(
                     rate
@@ -121,10 +121,11 @@ def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -
     rates, carried = regime
     used: dict[str, float] = {}
     for pool in plan.pools:
-        built = Built(pool, instance, topology)
-        for channel in built.across.channels if built.across is not None else ():
-            crossing = sum(rate * built.crossing(name) for name, rate in rates.get(pool.name, {}).items())
-            used[channel] = used.get(channel, 0.0) + crossing
+        built = built_of(plan, pool, instance, topology)
+        tokens = sum(rate * built.tokens(name) for name, rate in rates.get(pool.name, {}).items())
+        for leg in built.legs if tokens else ():
+            for channel in leg.path.channels:
+                used[channel] = used.get(channel, 0.0) + tokens * leg.per_token
     stored: dict[str, float] = {}
     for handoff in plan.handoffs:
         rate = carried.get(handoff.name, 0.0)
@@ -132,7 +133,7 @@ def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -
         shape = physics.shape_of(instance.models[workload.model])
         payload, longest = physics.handoff_payload(shape, workload), physics.longest_payload(shape, workload)
         ends = [handoff.source, handoff.store, handoff.target] if handoff.store else [handoff.source, handoff.target]
-        if (handoff.store is None) != (handoff.scheme in ("pd-direct", "hybrid")):
+        if (handoff.store is None) != (handoff.scheme != "pd-pooled"):
             yield f"handoff[{handoff.name}]: {handoff.scheme} goes another way"
         paths = [topology.path(a, b, longest) for a, b in itertools.pairwise(ends) if a and b]
         held, store = 0.0, instance.hardware.stores[handoff.store] if handoff.store else None

@@ -1,63 +1,22 @@
 """How units may be cut over GPUs: degrees of tensor and pipeline parallelism, where their stages stand, what they send.
 
 Tensor parallelism stays inside a server. The stages of a unit stand in one server where they fit there, else one stage
-to a server, and what passes between them crosses the group's link.
+to a server, and what passes between them crosses the group's link. Units whose GPUs do not all do the same are in
+:mod:`solver.layouts`.
 """
-
-from dataclasses import dataclass
 
 from models.hardware import Group
 from models.instance import Instance
 from models.llm import Llm
 from models.shapes import divides
 from solver import physics
+from solver.cut import Cut, Leg
 from solver.formulas import parallel
 from solver.physics import Device, Shape
-from solver.topology import Path, Topology
+from solver.topology import Topology
 
 MOST_STAGES = 64
 """Stages up to which it is told what would fit."""
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One way to cut a unit, with the GPU that it is made of."""
-
-    tp: int
-    pp: int
-    device: Device
-    across: Path | None
-    """Way from one stage to the next where they stand in different servers."""
-
-    @property
-    def cards(self) -> int:
-        """GPUs of the unit."""
-        return self.tp * self.pp
-
-    @property
-    def block(self) -> int:
-        """GPUs that have to be in one server."""
-        return self.tp if self.across is not None else self.cards
-
-    @property
-    def text(self) -> str:
-        """TP4, or TP8 x PP2."""
-        return f"TP{self.tp}" + (f" x PP{self.pp}" if self.pp > 1 else "")
-
-    def charges(self, topology: Topology, payload: float) -> dict[str, float]:
-        """Share of each channel that ``payload`` bytes a second between stages take."""
-        shares: dict[str, float] = {}
-        for channel in self.across.channels if self.across is not None else ():
-            key = f"link[{channel}]"
-            shares[key] = shares.get(key, 0.0) + payload / topology.channels[channel].capacity
-        return shares
-
-
-def payload(shape: Shape, cut: Cut, tokens: float) -> float:
-    """Bytes between servers for ``tokens`` tokens: each passes from every stage to the next."""
-    if cut.across is None:
-        return 0.0
-    return (cut.pp - 1) * parallel.activation_bytes(tokens, shape.hidden, shape.other_bytes)
 
 
 def one(instance: Instance, topology: Topology, group: str, shape: Shape, tp: int, pp: int) -> Cut | None:
@@ -71,7 +30,11 @@ def one(instance: Instance, topology: Topology, group: str, shape: Shape, tp: in
         return None
     wired = described.scale_up
     hop = (across.bandwidth, across.startup) if across else (wired.payload_bandwidth, wired.startup) if wired else None
-    return Cut(tp, pp, physics.device_of(instance, described, shape.precision, tp, pp, hop), across)
+    device = physics.device_of(instance, described, shape.precision, tp, pp, hop)
+    if across is None:
+        return Cut(device, tp * pp, tp, pp)
+    each = (pp - 1) * parallel.activation_bytes(1.0, shape.hidden, shape.other_bytes)
+    return Cut(device, tp, tp, pp, legs=(Leg(across, each),))
 
 
 def cuts(instance: Instance, topology: Topology, group: str, model: str, shape: Shape) -> list[Cut]:
@@ -79,8 +42,8 @@ def cuts(instance: Instance, topology: Topology, group: str, model: str, shape: 
     widest of them more stages where weights take most of the memory.
     """
     described, llm = instance.hardware.groups[group], instance.models[model]
-    stated, found = _both(described.pp, llm.pp), list[Cut]()
-    degrees = _tensor(described, llm)
+    stated, found = both(described.pp, llm.pp), list[Cut]()
+    degrees = tensor(described, llm)
     for tp in degrees:
         stages = stated or (_stages(shape, llm, described, tp) if tp == max(degrees) else [1])
         made = (one(instance, topology, group, shape, tp, pp) for pp in stages)
@@ -107,15 +70,16 @@ def _stages(shape: Shape, llm: Llm, group: Group, tp: int) -> list[int]:
     return tried or [1]
 
 
-def _tensor(group: Group, llm: Llm) -> list[int]:
-    stated = _both(group.tp, llm.tp)
+def tensor(group: Group, llm: Llm) -> list[int]:
+    """Degrees of tensor parallelism to be tried."""
+    stated = both(group.tp, llm.tp)
     shape = llm.model_dump(exclude={"handoff_state"})
     if stated is None:
         stated = [2**power for power in range(group.per_server.bit_length())]
     return [tp for tp in stated if tp <= group.per_server and divides(tp, shape)]
 
 
-def _both(one: list[int] | None, other: list[int] | None) -> list[int] | None:
+def both(one: list[int] | None, other: list[int] | None) -> list[int] | None:
     """Degrees that both allow; None where neither says anything."""
     if one is None or other is None:
         return one if other is None else other

@@ -81,7 +81,7 @@ class Data:
             self,
             schemes=names,
             candidates=tuple(kept),
-            routes=tuple(route for route in self.routes if route.scheme in names),
+            routes=tuple(_of(route, names) for route in self.routes if any(s in names for s in route.schemes)),
             rejected=tuple(r for r in self.rejected if any(s in names for s in r.schemes)),
         )
 
@@ -119,6 +119,12 @@ def gather(instance: Instance, topology: Topology | None = None) -> Data:
         routes=tuple(find(instance, topology, names)),
         rejected=tuple(unit for unit in made if isinstance(unit, Rejected)),
     )
+
+
+def _of(route: Route, names: tuple[str, ...]) -> Route:
+    """A route as some of the schemes that use it have it."""
+    schemes = tuple(scheme for scheme in route.schemes if scheme in names)
+    return replace(route, scheme=schemes[0], schemes=schemes)
 
 
 def _lighter(charges: Mapping[str, float], factor: Mapping[str, float]) -> dict[str, float]:

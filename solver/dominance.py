@@ -44,6 +44,8 @@ def _dominates(a: Candidate, b: Candidate, same_size: bool) -> bool:
         return False
     if a.shared is not None or b.shared is not None:
         return False  # one use of a unit says nothing about the others
+    if (a.beside or b.beside) and (a.cards, a.block, a.beside) != (b.cards, b.block, b.beside):
+        return False  # GPUs of several places: only like for like
     times = b.cards // a.cards
     if times < 1 or (times != 1 and same_size) or not _in_place(a, times, b):
         return False

@@ -19,6 +19,7 @@ from solver.physics import Device, Shape, Step
 from solver.units import Costs, Kind, MemoryUse
 
 RESOURCES = ("compute", "memory", "kv", "slots", "ttft")
+"""Of units whose GPUs wait for each other, `memory` is all their time."""
 BETWEEN = 1
 """Points of the grid between the least and the largest step time that something asks for."""
 

@@ -9,12 +9,19 @@ from functools import cached_property
 
 from models.given import Measured
 from models.instance import Instance
-from models.plan import Pool
+from models.plan import Plan, Pool
 from models.workload import Workload
-from solver import physics
+from solver import cuts, physics
+from solver.cut import Cut, Leg
 from solver.formulas import memory, state
+from solver.layouts import build
 from solver.physics import Device, Shape, Step
-from solver.topology import Path, Topology
+from solver.topology import Topology
+
+
+def built_of(plan: Plan, pool: Pool, instance: Instance, topology: Topology) -> "Built":
+    """A pool of a plan with its parts."""
+    return Built(pool, instance, topology, tuple(part for part in plan.pools if part.part_of == pool.name))
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,7 @@ class Built:
     pool: Pool
     instance: Instance
     topology: Topology
+    parts: tuple[Pool, ...] = ()
 
     @cached_property
     def shape(self) -> Shape:
@@ -35,59 +43,75 @@ class Built:
         """The measured unit that it is made of."""
         return self.instance.measured.get(self.pool.measured or "")
 
-    @property
-    def block(self) -> int:
-        """GPUs that have to be in one server."""
-        tp, pp = self.pool.parallelism.tp, self.pool.parallelism.pp
-        group = self.instance.hardware.groups[self.pool.group]
+    @cached_property
+    def cut(self) -> Cut | None:
+        """How it is cut, from its degrees and parts; None where such a unit cannot be, or was measured."""
+        pool, said = self.pool, self.pool.parallelism
+        where = (self.instance, self.topology, pool.group)
         if self.measured is not None:
-            return self.measured.size if self.measured.size <= group.per_server else tp
-        together = tp * pp <= group.per_server and group.scale_up is not None
-        return tp * pp if pp == 1 or together else tp
+            return None
+        if self.parts:
+            part = self.parts[0]
+            experts, count, micro = part.stage == "expert", part.cards_per_unit, pool.micro_batches
+            return build.apart(*where, pool.model, self.shape, said.tp, said.dp, part.group, count, experts, micro)
+        if pool.resident_experts is not None:
+            return build.hosted(self.instance, pool.group, pool.model, self.shape, said.tp, pool.resident_experts)
+        if said.ep > 1 or said.dp > 1:
+            return build.spread(*where, self.shape, said.tp, said.ep, said.dp, pool.micro_batches)
+        return cuts.one(*where, self.shape, said.tp, said.pp)
 
-    @cached_property
-    def across(self) -> Path | None:
-        """Way between its stages where they stand in different servers."""
-        apart = self.measured is None and self.block < self.pool.cards_per_unit
-        return self.topology.hop(self.pool.group) if apart else None
+    @property
+    def blocks(self) -> list[tuple[str, int, int]]:
+        """Group, size and number of the blocks of GPUs that have to be in one server."""
+        pool, cut = self.pool, self.cut
+        if cut is None:
+            group = self.instance.hardware.groups[pool.group]
+            whole = pool.cards_per_unit <= group.per_server
+            size = pool.cards_per_unit if whole else pool.parallelism.tp
+            return [(pool.group, size, pool.cards_per_unit // size)]
+        found = [(pool.group, cut.block, (cut.cards + cut.inside) // cut.block)]
+        return [*found, *((p.group, p.block, p.cards // p.block) for p in cut.parts if p.block)]
 
-    @cached_property
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """What passes between its parts over links of the cluster."""
+        return () if self.cut is None else self.cut.legs
+
+    @property
     def device(self) -> Device:
         """One of its GPUs."""
-        group = self.instance.hardware.groups[self.pool.group]
-        cut, wired = self.pool.parallelism, group.scale_up
-        hop = None
-        if cut.pp > 1:
-            path = self.across
-            if path is not None:
-                hop = (path.bandwidth, path.startup)
-            elif wired is not None:
-                hop = (wired.payload_bandwidth, wired.startup)
-        return physics.device_of(self.instance, group, self.shape.precision, cut.tp, cut.pp, hop)
+        if self.cut is None:
+            raise ValueError("a unit without a cut has no device")
+        return self.cut.device
 
     def impossible(self) -> str:
         """Why such a unit cannot be; "" when it can."""
-        cut, group = self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
-        if min(cut.tp, cut.pp, self.pool.cards_per_unit) < 1 or (
-            self.pool.step_s is not None and self.pool.step_s <= 0
-        ):
+        pool, said, group = self.pool, self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
+        degrees = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
+        if min(degrees) < 1 or (pool.step_s is not None and pool.step_s <= 0) or (pool.resident_experts or 0) < 0:
             return "is cut, or paced, by nothing"
-        if self.pool.cards_per_unit != (self.measured.size if self.measured else cut.tp * cut.pp):
-            return f"{self.pool.cards_per_unit} GPUs are not TP{cut.tp} x PP{cut.pp}"
-        if self.block > group.per_server:
-            return "a unit does not fit in a server"
         if self.measured is not None:
             same = (self.measured.group, self.measured.model, self.measured.stage)
-            return "" if same == (self.pool.group, self.pool.model, self.pool.stage) else "is not what was measured"
-        if self.pool.measured is not None:
+            if pool.cards_per_unit != self.measured.size:
+                return f"{pool.cards_per_unit} GPUs are not the {self.measured.size} that were measured"
+            return "" if same == (pool.group, pool.model, pool.stage) else "is not what was measured"
+        if pool.measured is not None:
             return "names a measured unit that is not in the instance"
-        if cut.tp > 1 and (group.scale_up is None or self.shape.heads % cut.tp):
+        if pool.cards_per_unit != said.tp * said.pp * (said.ep if said.dp == 1 else said.dp):
+            return f"{pool.cards_per_unit} GPUs are not TP{said.tp} x PP{said.pp} x DP{said.dp} x EP{said.ep}"
+        if said.tp > group.per_server:
+            return "a unit does not fit in a server"
+        if self.shape.heads % said.tp:
             return "its GPUs cannot share the heads of the model"
-        for stated in (group.tp, self.instance.models[self.pool.model].tp):
-            if stated is not None and cut.tp not in stated:
-                return f"TP{cut.tp} is not allowed"
-        if self.block < self.pool.cards_per_unit and self.across is None:
-            return "no link joins its stages"
+        for stated in (group.tp, self.instance.models[pool.model].tp):
+            if stated is not None and said.tp not in stated:
+                return f"TP{said.tp} is not allowed"
+        cut = self.cut
+        if cut is None or (cut.ep, cut.dp, cut.pp) != (said.ep, said.dp, said.pp):
+            return "its parts do not fit, or no link joins them"
+        mine = [(part.stage, part.group, part.cards) for part in cut.parts]
+        if mine != [(part.stage, part.group, part.cards_per_unit) for part in self.parts]:
+            return "its parts are others"
         return ""
 
     def seconds(self, name: str) -> tuple[float, ...]:
@@ -95,9 +119,9 @@ class Built:
         workload = self.instance.workloads[name]
         if self.measured is not None:
             return (_measured_seconds(self.measured, name, workload),)
-        gpu, kind = self.device, self.pool.stage
+        gpu, kind = self.device, self.pool.serves
         classes = [(one.share, physics.class_prefill(self.shape, gpu, one)) for one in workload.classes]
-        whole = sum(share * part.seconds for share, part in classes)
+        whole = sum(share * part.seconds for share, part in classes) / gpu.streams
         if kind == "prefill":
             return (whole,)
         compute = sum(share * (part.compute + part.beside) for share, part in classes)
@@ -162,7 +186,7 @@ class Built:
 
     def buffer(self) -> float:
         """Bytes of a GPU that are kept free for states that come or go."""
-        states = {"prefill": 2.0, "decode": 1.0}.get(self.pool.stage, 0.0 if self.pool.scheme == "replicas" else 1.0)
+        states = {"prefill": 2.0, "decode": 1.0}.get(self.pool.serves, 1.0 if self.pool.scheme == "chunked" else 0.0)
         states = 3.0 if self.pool.scheme == "hybrid" else states
         served = [self.instance.workloads[name] for name in self.pool.rates]
         return max((states * physics.input_state(self.shape, self.device, w) for w in served), default=0.0)
@@ -170,22 +194,20 @@ class Built:
     def needed_bytes(self) -> float:
         """Bytes of a GPU: weights, the largest batch that the plan states, buffer; room for the longest request."""
         gpu, held = self.device, 0.0
-        for name in self.pool.rates if self.pool.stage != "prefill" else ():
+        for name in self.pool.rates if self.pool.serves != "prefill" else ():
             workload = self.instance.workloads[name]
             longest = physics.largest_state(self.shape, gpu, workload)
             stated = math.ceil(self.pool.batches[name] / gpu.streams) * physics.held_state(self.shape, gpu, workload)
             held = max(held, longest, 0.0 if self.pool.step_s is not None else stated)
         return memory.resident_bytes(physics.weights_on_card(self.shape, gpu), held, 1.0, self.buffer())
 
-    def crossing(self, name: str) -> float:
-        """Bytes of a request between the servers of a unit."""
-        if self.across is None:
-            return 0.0
-        workload, tokens = self.instance.workloads[name], 0.0
-        for one in workload.classes:
-            new = one.input - one.cached if self.pool.stage != "decode" else 0
-            tokens += one.share * (new + (state.decode_calls(one.output) if self.pool.stage != "prefill" else 0.0))
-        return (self.device.pp - 1) * tokens * self.shape.hidden * self.shape.other_bytes
+    def tokens(self, name: str) -> float:
+        """Tokens of a request that pass through its units."""
+        total, serves = 0.0, self.pool.serves
+        for one in self.instance.workloads[name].classes:
+            new = one.input - one.cached if serves != "decode" else 0
+            total += one.share * (new + (state.decode_calls(one.output) if serves != "prefill" else 0.0))
+        return total
 
 
 def _measured_seconds(unit: Measured, name: str, workload: Workload) -> float:

@@ -1,13 +1,14 @@
 """Every number that a plan reports, computed again from its counts and flows."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from models.instance import Instance
-from models.plan import Plan
+from models.plan import Plan, Pool
 from solver import assemble, bill, times, usage
+from solver.candidates import Candidate
 from solver.chosen import Chosen
 from solver.data import Data, gather
 from solver.formulas import drain as fluid
@@ -54,25 +55,27 @@ def _headroom(chosen: Chosen) -> float | None:
 def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
     """The candidates and flows that the plan speaks of, or what does not match."""
     indices = {}
-    for pool in plan.pools:
+    pools = [pool for pool in plan.pools if pool.part_of is None]
+    for pool in pools:
         match = [
             i
             for i, c in enumerate(data.candidates)
-            if (c.stage, c.group, c.model) == (pool.stage, pool.group, pool.model)
+            if (c.stage, c.pools[0][0], c.group, c.model) == (pool.serves, pool.stage, pool.group, pool.model)
             and pool.scheme in c.schemes
             and set(c.demand) == set(pool.rates)
-            and (pool.stage == "prefill" or dict(c.batches) == pool.batches)
+            and (pool.serves == "prefill" or dict(c.batches) == pool.batches)
             and c.face == (pool.shares is not None)
-            and (c.tp, c.pp, c.measured) == (pool.parallelism.tp, pool.parallelism.pp, pool.measured)
+            and c.measured == pool.measured
+            and _same_cut(c, pool, [part for part in plan.pools if part.part_of == pool.name])
             and math.isclose(c.tau or 0.0, pool.step_s or 0.0, rel_tol=1e-12)
         ]
         if not match:
             return f"pools: {pool.name} cannot be built like that"
         indices[pool.name] = match[0]
     names = {i: name for name, i in indices.items()}
-    order = [indices[pool.name] for pool in plan.pools]
+    order = [indices[pool.name] for pool in pools]
     candidates = tuple(replace(data.candidates[i], name=names[i]) for i in order)
-    place = {pool.name: number for number, pool in enumerate(plan.pools)}
+    place = {pool.name: number for number, pool in enumerate(pools)}
     steps = {bought.name: bought.count for bought in plan.purchases if bought.kind == "link step"}
     bundles = {bought.name: bought.count for bought in plan.purchases if bought.kind != "link step"}
     mine = Data(data.instance, data.topology, data.schemes, candidates, data.routes, ()).widened(steps)
@@ -84,8 +87,8 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
     for handoff in plan.handoffs:
         routes[at[handoff.name] or 0] = handoff.rate.at_capacity
         loads[at[handoff.name] or 0] = handoff.rate.at_load
-    rates = {(n, place[p.name]): r.at_capacity for p in plan.pools for n, r in p.rates.items()}
-    loaded = {(n, place[p.name]): r.at_load for p in plan.pools for n, r in p.rates.items()}
+    rates = {(n, place[p.name]): r.at_capacity for p in pools for n, r in p.rates.items()}
+    loaded = {(n, place[p.name]): r.at_load for p in pools for n, r in p.rates.items()}
     phases = []
     for phase in plan.drain.phases if plan.drain else []:
         crossing = [0.0] * len(data.routes)
@@ -96,7 +99,19 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
     settled = Settled(plan.throughput or 0.0, rates, tuple(routes))
     taken = {name: result.served for name, result in plan.workloads.items()}
     load = Settled(sum(taken.values()), loaded, tuple(loads), taken)
-    return Chosen(mine, tuple(pool.units for pool in plan.pools), settled, load, bundles, steps), phases
+    return Chosen(mine, tuple(pool.units for pool in pools), settled, load, bundles, steps), phases
+
+
+def _same_cut(candidate: Candidate, pool: Pool, parts: Sequence[Pool]) -> bool:
+    """Whether a pool is cut like a candidate, and has the same parts."""
+    cut, said = candidate.cut, pool.parallelism
+    if cut is None:
+        return (candidate.tp, candidate.pp) == (said.tp, said.pp)
+    mine = (cut.tp, cut.pp, cut.ep, cut.dp, cut.micro, cut.resident)
+    theirs = (said.tp, said.pp, said.ep, said.dp, pool.micro_batches, pool.resident_experts)
+    beside = [(part.stage, part.group, part.cards, part.tp, part.ep) for part in candidate.parts]
+    stated = [(p.stage, p.group, p.cards_per_unit, p.parallelism.tp, p.parallelism.ep) for p in parts]
+    return mine == theirs and beside == stated
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from models.instance import Instance
 from solver import physics
 from solver.formulas import handoff
 from solver.schemes import BY_NAME
-from solver.schemes.base import Leg
+from solver.schemes.base import Leg, Legs
 from solver.topology import Topology
 
 
@@ -18,6 +18,8 @@ class Route:
 
     workload: str
     scheme: str
+    """The first of those that use it."""
+    schemes: tuple[str, ...]
     source: str
     target: str
     store: str | None
@@ -41,22 +43,30 @@ def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> li
             continue
         shape = physics.shape_of(instance.models[workload.model])
         sizes, longest = physics.handoff_sizes(shape, workload), physics.longest_payload(shape, workload)
-        for scheme in schemes:
-            legs = BY_NAME[scheme].legs
-            if legs is None:
-                continue
+        for legs, users in _ways(schemes):
             for source in groups:
                 for target in groups:
                     for leg in legs(topology, stores, source, target, longest):
-                        routes.append(_route(instance, topology, name, scheme, (source, target), sizes, longest, leg))
+                        routes.append(_route(instance, topology, name, users, (source, target), sizes, longest, leg))
     return routes
+
+
+def _ways(schemes: tuple[str, ...]) -> list[tuple[Legs, tuple[str, ...]]]:
+    """Ways to hand state over, each with the schemes that use it; units of several uses keep theirs apart."""
+    users: dict[tuple[Legs, bool], tuple[str, ...]] = {}
+    for scheme in schemes:
+        legs = BY_NAME[scheme].legs
+        if legs is not None:
+            key = legs, scheme == "hybrid"
+            users[key] = (*users.get(key, ()), scheme)
+    return [(legs, names) for (legs, _), names in users.items()]
 
 
 def _route(
     instance: Instance,
     topology: Topology,
     workload: str,
-    scheme: str,
+    schemes: tuple[str, ...],
     ends: tuple[str, str],
     sizes: tuple[tuple[float, float], ...],
     longest: float,
@@ -80,7 +90,8 @@ def _route(
         seconds = leg.seconds(longest)
     return Route(
         workload=workload,
-        scheme=scheme,
+        scheme=schemes[0],
+        schemes=schemes,
         source=ends[0],
         target=ends[1],
         store=leg.store,

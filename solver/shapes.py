@@ -10,8 +10,8 @@ from models.llm import Llm
 from solver.formulas import experts as formulas
 from solver.formulas import parameters, state, work
 
-BYTES = {"bf16": 2.0, "fp8": 1.0}
-"""Bytes of an element by precision."""
+BYTES = {"bf16": 2.0, "fp8": 1.0, "int4": 0.5}
+"""Bytes of an element by precision, scales of quantised ones apart."""
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,28 @@ class Kind:
     stage: str
     overlapped: bool
     resources: tuple[str, ...]
+    layout: str = "plain"
+    """How its GPUs divide layers: `plain` (TP, PP), `spread` (that, or experts spread over them), `ffn` or `experts`
+    (those on GPUs of their own), `host` (experts in host memory).
+    """
 
 
-PREFILL = Kind("prefill", False, ("time",))
-DECODE = Kind("decode", True, ("compute", "memory"))
-REPLICA = Kind("both", False, ("time",))
+PREFILL = Kind("prefill", False, ("time",), "spread")
+DECODE = Kind("decode", True, ("compute", "memory"), "spread")
+REPLICA = Kind("both", False, ("time",), "spread")
 CHUNKED = Kind("both", True, ("compute", "memory"))
 HYBRID = Kind("both", False, ("time", "handoff"))
 """One thing at a time, of whole requests or of one stage; see :func:`solver.candidates.faces`."""
+APART = Kind("both", False, ("time",), "ffn")
+APART_DECODE = Kind("decode", False, ("time",), "ffn")
+POOLED = Kind("both", False, ("time",), "experts")
+POOLED_DECODE = Kind("decode", False, ("time",), "experts")
+HOSTED = Kind("both", False, ("time",), "host")
+
+
+def resources(kind: Kind, gpu: Device) -> tuple[str, ...]:
+    """What a unit has seconds of: one thing where its GPUs wait for each other."""
+    return kind.resources if gpu.layout is None else ("time",)
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ def buffers(kind: Kind, shape: Shape, gpu: Device, workload: Workload) -> float:
         return memory.double_buffer_bytes(one) + one
     if kind.stage == "prefill":
         return memory.double_buffer_bytes(one)
-    return 0.0 if kind == REPLICA else one
+    return 0.0 if kind.stage == "both" and not kind.overlapped else one
 
 
 def resident(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> float:
@@ -195,7 +209,7 @@ def demand(
     compute = stages.decode_occupation(cost.calls, step.compute + step.beside, size)
     memory_seconds = stages.decode_occupation(cost.calls, step.memory + step.beside, size)
     if kind.stage == "decode":
-        return (compute, memory_seconds)
+        return (compute, memory_seconds) if gpu.layout is None else (memory_seconds,)
     if kind.overlapped:
         beside = cost.prefill.beside
         return (cost.prefill.compute + beside + compute, cost.prefill.memory + beside + memory_seconds)

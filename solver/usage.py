@@ -95,7 +95,7 @@ def purchases(chosen: Chosen) -> list[Purchase]:
         group = hardware.groups.get(name)
         if group is not None and group.rent == "gpu":
             count = chosen.cards[name]
-            paid: float | None = sum(chosen.counts[i] * c.price for i, c in chosen.used if c.group == name)
+            paid: float | None = sum(chosen.counts[i] * c.price_on(name) for i, c in chosen.used)
             paid = None if group.price is None and not paid else paid
         else:
             count = chosen.bundles.get(name, 0)

@@ -15,9 +15,24 @@ from solver import conservation
 from solver.conservation import TOLERANCE, differ, over, regimes
 from solver.formulas import memory
 from solver.packing import packs
-from solver.recomputed import Built
+from solver.recomputed import built_of
 from solver.reported import differences
 from solver.topology import Topology
+
+PARTED = {("both", "attention"), ("decode", "attention")}
+SEPARATED = {("prefill", "prefill"), ("decode", "decode")}
+STAGES: dict[str, set[tuple[str, str]]] = {
+    "replicas": {("both", "both")},
+    "chunked": {("both", "both")},
+    "pd-direct": SEPARATED,
+    "pd-pooled": SEPARATED,
+    "hybrid": {("both", "both"), *SEPARATED},
+    "attention-ffn": {*PARTED, ("prefill", "prefill"), ("both", "ffn"), ("decode", "ffn")},
+    "expert-pool": {*PARTED, ("prefill", "prefill"), ("both", "expert"), ("decode", "expert")},
+    "cpu-experts": {("both", "both")},
+}
+"""What pools of a scheme do, and the stages that they are."""
+KNOWN = {stage for pairs in STAGES.values() for _, stage in pairs}
 
 
 def verify(plan: Plan, instance: Instance) -> list[str]:
@@ -65,12 +80,12 @@ def _named(plan: Plan, instance: Instance) -> Iterator[str]:
     for pool in plan.pools:
         if pool.group not in hardware.groups or pool.model not in instance.models:
             yield f"pools: {pool.name} is on a group or model that is not in the instance"
-        if pool.stage not in ("prefill", "decode", "both"):
+        if pool.serves not in ("prefill", "decode", "both") or pool.stage not in KNOWN:
             yield f"pools: {pool.name} has no known stage"
         if any(name not in instance.workloads for name in pool.rates):
             yield f"pools: {pool.name} serves a workload that is not in the instance"
         batched = all(pool.batches.get(name, 0) >= 1 for name in pool.rates)
-        if pool.stage != "prefill" and not batched and pool.measured is None:
+        if pool.serves != "prefill" and not batched and pool.measured is None:
             yield f"pools: {pool.name} has no batch for a workload"
     for handoff in plan.handoffs:
         places = {handoff.source, handoff.target} <= set(hardware.groups)
@@ -86,7 +101,11 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
     for pool in plan.pools:
         if names.count(pool.name) > 1:
             yield f"pools: {pool.name} is listed twice"
-        built = Built(pool, instance, topology)
+        built = built_of(plan, pool, instance, topology)
+        if pool.part_of is not None:
+            if reason := _no_part(pool, plan.pools):
+                yield f"pools: {pool.name} {reason}"
+            continue
         if pool.shares is not None:
             if not _is_use(pool, plan.pools):
                 yield f"pools: {pool.name} shares units that are not there"
@@ -97,8 +116,8 @@ def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
         if reason := built.impossible():
             yield f"cards[{pool.group}]: {pool.name}: {reason}"
             return
-        sizes = blocks.setdefault(pool.group, Counter())
-        sizes[built.block] += pool.units * (pool.cards_per_unit // built.block)
+        for place, size, count in built.blocks:
+            blocks.setdefault(place, Counter())[size] += pool.units * count
     for name, sizes in blocks.items():
         group, there = instance.hardware.groups[name], _there(plan, instance, name)
         cards = sum(pool.cards for pool in plan.pools if pool.group == name)
@@ -128,6 +147,16 @@ def _filled(plan: Plan, name: str, sizes: Counter[int], there: int, per_server: 
     for block, needed in sizes.items():
         if needed > room[block]:
             yield f"servers[{name}]: room for {room[block]} blocks of {block} GPUs, {needed} are needed"
+
+
+def _no_part(pool: Pool, pools: Sequence[Pool]) -> str:
+    """Why a pool is no part of the units of another; "" when it is. What it takes is looked at there."""
+    main = next((other for other in pools if other.name == pool.part_of and other.part_of is None), None)
+    if main is None:
+        return "is a part of units that are not there"
+    if pool.units != main.units or pool.cards != pool.units * pool.cards_per_unit or pool.rates:
+        return "does not go with the units that it is a part of"
+    return ""
 
 
 def _is_use(pool: Pool, pools: Sequence[Pool]) -> bool:
@@ -171,7 +200,7 @@ def _schemes(plan: Plan, instance: Instance) -> Iterator[str]:
     if not instance.schemes.mix and len(used) > 1:
         yield f"schemes: {', '.join(sorted(used))} stand side by side where mix is false"
     for pool in plan.pools:
-        if pool.scheme != "hybrid" and (pool.stage == "both") != (pool.scheme in ("replicas", "chunked")):
+        if (pool.serves, pool.stage) not in STAGES.get(pool.scheme, set()):
             yield f"pools: stage {pool.stage} of {pool.name} is no part of {pool.scheme}"
 
 
@@ -181,10 +210,14 @@ def _pool_limits(plan: Plan, instance: Instance) -> Iterator[str]:
             pool.units
             for pool in plan.pools
             if pool.shares is None
-            and limit.stage in (None, pool.stage)
-            and limit.group in (None, pool.group)
+            and pool.part_of is None
             and limit.model in (None, pool.model)
             and limit.scheme in (None, pool.scheme)
+            and any(
+                limit.stage in (None, one.stage, one.serves) and limit.group in (None, one.group)
+                for one in plan.pools
+                if pool.name in (one.name, one.part_of)
+            )
         )
         low = limit.exactly if limit.exactly is not None else limit.at_least
         high = limit.exactly if limit.exactly is not None else limit.at_most
@@ -202,11 +235,11 @@ def _unit_limits(plan: Plan, instance: Instance) -> Iterator[str]:
 
 def _memory(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
     for pool in plan.pools:
-        if pool.shares is not None:
+        if pool.shares is not None or pool.part_of is not None:
             continue
         group = instance.hardware.groups[pool.group]
         usable = memory.usable_bytes(group.accelerator.memory, group.usable)
-        need = 0.0 if pool.measured else Built(pool, instance, topology).needed_bytes()
+        need = 0.0 if pool.measured else built_of(plan, pool, instance, topology).needed_bytes()
         if over(need, usable):
             yield f"memory[{pool.name}]: {need:.6g} B of {usable:.6g} B"
 
@@ -228,7 +261,7 @@ def _targets(plan: Plan, instance: Instance) -> Iterator[str]:
 
 
 def _begun(plan: Plan, rates: Mapping[str, Mapping[str, float]], name: str) -> float:
-    return sum(rates.get(p.name, {}).get(name, 0.0) for p in plan.pools if p.stage != "decode")
+    return sum(rates.get(p.name, {}).get(name, 0.0) for p in plan.pools if p.serves != "decode")
 
 
 def _served(plan: Plan, instance: Instance) -> Iterator[str]:

@@ -70,7 +70,7 @@ class Master:
     def by_cards(self) -> Goal:
         """Fewest cards."""
         candidates = self.data.candidates
-        return Goal("gpus", tuple((n, float(c.cards)) for n, c in zip(self.units, candidates, strict=True)))
+        return Goal("gpus", tuple((n, float(c.all_cards)) for n, c in zip(self.units, candidates, strict=True)))
 
     @property
     def by_power(self) -> Goal:
@@ -220,26 +220,28 @@ def _load(
 
 def _upper(data: Data, extra: dict[str, int] | None, buy: str | None) -> list[float]:
     """Units of each candidate at most; those that are one use of a unit of several are counted with it."""
-    more = {buy: MOST_BOUGHT} if buy else {}
-    return [
-        0.0 if one.face else float(_most(data, index, extra) + more.get(one.group, 0))
-        for index, one in enumerate(data.candidates)
-    ]
+    return [0.0 if one.face else float(_most(data, index, extra, buy)) for index, one in enumerate(data.candidates)]
 
 
-def _most(data: Data, index: int, extra: dict[str, int] | None) -> int:
+def _most(data: Data, index: int, extra: dict[str, int] | None, buy: str | None) -> int:
+    """Units of a candidate at most, by the GPUs of each group that it stands on."""
     candidate = data.candidates[index]
-    hardware = data.instance.hardware
-    group = hardware.groups[candidate.group]
+    places = dict.fromkeys([candidate.group, *(part.group for part in candidate.beside)])
+    return min(_most_on(data, index, group, extra) + (MOST_BOUGHT if group == buy else 0) for group in places)
+
+
+def _most_on(data: Data, index: int, name: str, extra: dict[str, int] | None) -> int:
+    hardware, each = data.instance.hardware, data.candidates[index].on(name)
+    group = hardware.groups[name]
     endless = demand.most_units(data, index)
     if group.servers == "unlimited" and group.rent == "gpu":
         return endless
-    cards = group.cards + (extra or {}).get(candidate.group, 0)
+    cards = group.cards + (extra or {}).get(name, 0)
     for bundle in hardware.purchases.values():
-        if bundle.at_most is None and bundle.cards.get(candidate.group, 0):
-            return max(endless, cards // candidate.cards)
-        cards += (bundle.at_most or 0) * bundle.cards.get(candidate.group, 0)
-    return cards // candidate.cards
+        if bundle.at_most is None and bundle.cards.get(name, 0):
+            return max(endless, cards // each)
+        cards += (bundle.at_most or 0) * bundle.cards.get(name, 0)
+    return cards // each
 
 
 def mix(data: Data, throughput: int, unit: float = 1.0) -> dict[str, tuple[Term, ...]]:

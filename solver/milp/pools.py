@@ -22,9 +22,9 @@ def cards(
         if group.servers == "unlimited" and group.rent == "gpu":
             continue
         terms = [
-            (units[index], float(candidate.cards))
+            (units[index], float(candidate.on(name)))
             for index, candidate in enumerate(data.candidates)
-            if candidate.group == name
+            if candidate.on(name)
         ]
         if terms:
             more = [(column, -float(each)) for where, column, each in bought if where == name]
@@ -62,8 +62,10 @@ def limits(data: Data, units: Sequence[int]) -> Iterator[Row]:
 def matches(limit: PoolLimit, candidate: Candidate) -> bool:
     """Whether a bound speaks of this candidate."""
     return not candidate.face and (
-        limit.stage in (None, candidate.stage)
-        and limit.group in (None, candidate.group)
-        and limit.model in (None, candidate.model)
+        limit.model in (None, candidate.model)
         and (limit.scheme is None or limit.scheme in candidate.schemes)
+        and any(
+            limit.stage in (None, candidate.stage, stage) and limit.group in (None, group)
+            for stage, group in candidate.pools
+        )
     )

@@ -70,19 +70,19 @@ def cost(model: Model, data: Data, units: Sequence[int], bought: Purchases, one:
     terms: list[Term] = []
     fixed = 0.0
     for name, group in hardware.groups.items():
-        mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.group == name]
+        mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.on(name)]
         if group.servers == "unlimited":
-            terms += [(n, HOUR * c.price) for n, c in mine] if group.rent == "gpu" else []
+            terms += [(n, HOUR * c.price_on(name)) for n, c in mine] if group.rent == "gpu" else []
         elif not used:
             fixed += HOUR * group.cards * (group.price or 0.0)
         elif any(where == name for where, _, _ in bought.cards):
             own = model.column()  # how many there are is said by the row of the cards
-            needed = [(n, float(c.cards)) for n, c in mine]
+            needed = [(n, float(c.on(name))) for n, c in mine]
             more = [(column, -float(each)) for where, column, each in bought.cards if where == name]
             model.rows.append(at_most(f"own[{name}]", [*needed, (own, -1.0), *more], 0.0))
             terms.append((own, HOUR * (group.price or 0.0)))
         else:
-            terms += [(n, HOUR * c.price) for n, c in mine]
+            terms += [(n, HOUR * c.price_on(name)) for n, c in mine]
     for name, column in bought.bundles.items():
         terms.append((column, HOUR * (hardware.purchases[name].price or 0.0)))
     for name, column in bought.steps.items():

@@ -61,8 +61,8 @@ def rows(
     for name, group in data.instance.hardware.groups.items():
         if group.servers == "unlimited" and group.rent == "gpu":
             continue
-        mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.group == name and not c.face]
-        sizes = sorted({c.block for _, c in mine}, reverse=True)
+        mine = [(units[i], c.blocks_on(name)) for i, c in enumerate(data.candidates) if not c.face]
+        sizes = sorted({size for _, blocks in mine for size in blocks}, reverse=True)
         if not sizes or nests(sizes, group.per_server):
             continue
         ways = patterns(sizes, group.per_server)[:MOST_PATTERNS]
@@ -71,7 +71,7 @@ def rows(
             blocks = tuple((size, count) for size, count in zip(sizes, way, strict=True) if count)
             fillings.append(Filling(name, blocks, column))
         for k, size in enumerate(sizes):
-            needed: list[Term] = [(column, float(c.cards // c.block)) for column, c in mine if c.block == size]
+            needed: list[Term] = [(column, float(blocks[size])) for column, blocks in mine if blocks[size]]
             offered = [(y, -float(way[k])) for y, way in zip(columns, ways, strict=True) if way[k]]
             yield at_most(f"servers[{name},{size}]", [*needed, *offered], 0.0)
         whole = [(y, float(group.per_server)) for y in columns]

@@ -1,0 +1,80 @@
+"""Experts spread over the GPUs of a unit (EP): attention on each group of GPUs with its own requests (DP), or the same
+attention on all of them (TP x EP); dispatch and combine between them in every layer (sections 9.1.1 and 9.4.1).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from solver.device import Device
+from solver.formulas import parallel
+from solver.layouts import sections
+from solver.shapes import Routed, Shape
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Experts over ``cards`` places of ``cut`` GPUs each, attention in ``streams`` groups."""
+
+    streams: int
+    cards: int
+    cut: int
+    """GPUs that share each expert's matrices: 1 unless attention is the same everywhere."""
+    micro: int
+    near: float
+    """B/s that a GPU sends to others of its server, in one direction."""
+    far: float
+    """B/s that a GPU sends to other servers."""
+    outside: float
+    """Share of the rows that leave their server."""
+    inside: float
+    """Share that leaves its GPU and stays in the server."""
+    startup: float
+    """Seconds of each exchange."""
+
+    def prefill(self, shape: Shape, device: Device, new: float, cached: float) -> float:
+        """Seconds of a prefill on every stream at once."""
+        sums = 2.0 * shape.layers
+        own = sections.attention_prefill(shape, device, shape.own_params, sums, new, cached)
+        return own + self._experts(shape, device, self.streams * new) + 2.0 * self._exchange(shape, self.streams * new)
+
+    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+        """Seconds of a decode step of so many requests."""
+        sums = 2.0 * shape.layers
+
+        def seconds(batch: float) -> float:
+            part = batch / self.micro
+            own = sections.attention_step(shape, device, shape.own_params, sums, part / self.streams, context)
+            busy, way = own + self._experts(shape, device, part), self._exchange(shape, part)
+            return sections.in_micro_batches((busy, way), busy + 2.0 * way, self.micro)
+
+        return seconds
+
+    def weights(self, shape: Shape, device: Device) -> tuple[float, float]:
+        """Weight bytes of one GPU: those of experts that tokens choose apart."""
+        here = math.ceil(_routed(shape).experts / self.cards)
+        return sections.resident_bytes(shape, shape.own_params) / device.tp, sections.expert_bytes(
+            shape, here
+        ) / self.cut
+
+    def _experts(self, shape: Shape, device: Device, tokens: float) -> float:
+        return sections.spread_experts(shape, _routed(shape), device, tokens, self.cards, self.cut)
+
+    def _exchange(self, shape: Shape, tokens: float) -> float:
+        """Seconds of one direction over all layers: what the busiest GPU receives, or sends back, on its ports."""
+        routed = _routed(shape)
+        if self.cut > 1:  # all have the inputs; results are summed, there and back in one
+            payload = parallel.activation_bytes(tokens, shape.hidden, shape.other_bytes)
+            total = parallel.allreduce_seconds(payload, self.cards * self.cut, self.near, self.startup)
+            return routed.layers * total / 2.0
+        rows = sections.busiest_rows(routed, tokens, self.cards)
+        size = parallel.activation_bytes(rows, shape.hidden, shape.other_bytes)
+        near = size * self.inside / self.near if self.inside else 0.0
+        far = size * self.outside / self.far if self.outside else 0.0
+        return routed.layers * (max(near, far) + self.startup)
+
+
+def _routed(shape: Shape) -> Routed:
+    if shape.routed is None:
+        raise ValueError("a dense model has no experts to spread")
+    return shape.routed

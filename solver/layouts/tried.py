@@ -1,0 +1,228 @@
+"""Which cuts and layouts are tried for a kind of unit, and why there are none."""
+
+from collections.abc import Iterator, Mapping
+
+from models.instance import Instance
+from models.units import GIB
+from models.workload import Workload
+from solver import cuts, physics, units
+from solver.cut import Cut
+from solver.layouts import build, sections
+from solver.layouts.apart import Apart
+from solver.layouts.hosted import Hosted
+from solver.layouts.spread import Spread
+from solver.physics import Shape
+from solver.topology import Topology
+from solver.units import Kind
+
+WIDEST = 64
+"""GPUs of one side of a unit that are tried where nothing is stated."""
+MICRO = (1, 2, 4)
+"""Micro-batches that are tried."""
+BEST = 3
+"""Units with parts on two groups that are kept of each pair: the best for their size."""
+
+
+def tried(
+    instance: Instance,
+    topology: Topology,
+    kind: Kind,
+    group: str,
+    model: str,
+    shape: Shape,
+    workloads: Mapping[str, Workload],
+) -> tuple[list[Cut], str]:
+    """Cuts of a kind of unit for ``model`` on ``group``; where there are none, why."""
+    if kind.layout == "plain":
+        return cuts.cuts(instance, topology, group, model, shape), ""
+    if kind.layout == "spread":
+        plain = cuts.cuts(instance, topology, group, model, shape)
+        return [*plain, *_spread(instance, topology, group, model, shape)], ""
+    if not workloads:
+        return [], ""
+    if kind.layout == "host":
+        return _hosted(instance, group, model, shape)
+    if kind.layout == "experts" and shape.routed is None:
+        return [], "the model has no experts that tokens choose"
+    return _apart(instance, topology, kind, group, model, shape, workloads)
+
+
+def again(instance: Instance, topology: Topology, group: str, model: str, shape: Shape, cut: Cut) -> Cut | None:
+    """A cut of the same degrees under other conditions."""
+    layout = cut.device.layout
+    if isinstance(layout, Spread):
+        return build.spread(instance, topology, group, shape, cut.tp, cut.ep, cut.dp, cut.micro)
+    if isinstance(layout, Apart):
+        part = cut.parts[0]
+        sizes = (cut.tp, cut.dp, part.group, part.cards)
+        return build.apart(instance, topology, group, model, shape, *sizes, layout.pooled, cut.micro)
+    if isinstance(layout, Hosted):
+        return build.hosted(instance, group, model, shape, cut.tp, layout.resident)
+    return cuts.one(instance, topology, group, shape, cut.tp, cut.pp)
+
+
+def _powers(most: int) -> list[int]:
+    return [2**power for power in range(max(most, 1).bit_length())]
+
+
+def _spread(instance: Instance, topology: Topology, group: str, model: str, shape: Shape) -> Iterator[Cut]:
+    """Experts over the GPUs of a unit: each GPU, or as few as hold attention, with its own requests; and the same
+    attention on all GPUs of a server.
+    """
+    described, llm = instance.hardware.groups[group], instance.models[model]
+    if shape.routed is None or described.scale_up is None:
+        return
+    stated, groups = cuts.both(described.ep, llm.ep), cuts.both(described.dp, llm.dp)
+    most = WIDEST if described.servers == "unlimited" else min(WIDEST, described.cards + _sold(instance, group))
+    wide = [ep for ep in stated or _powers(min(most, shape.routed.experts)) if ep > 1]
+    tensor = _narrowest(instance, group, model, shape, shape.own_params)
+    for ep in wide:
+        for tp in tensor:
+            dp = ep // tp
+            if ep % tp == 0 and dp > 1 and (groups is None or dp in groups):
+                made = (build.spread(instance, topology, group, shape, tp, ep, dp, micro) for micro in MICRO[:2])
+                yield from (cut for cut in made if cut is not None)
+    if groups is not None and 1 not in groups:
+        return
+    for tp in cuts.tensor(described, llm):
+        ep = described.per_server // tp
+        if tp > 1 and ep > 1 and (stated is None or ep in stated):
+            cut = build.spread(instance, topology, group, shape, tp, ep, 1)
+            yield from [] if cut is None else [cut]
+
+
+def _sold(instance: Instance, group: str) -> int:
+    """GPUs of a group that may be bought."""
+    bundles = (b for b in instance.hardware.bundles.values() if group in b.cards)
+    return sum(b.cards[group] * (WIDEST if b.at_most is None else b.at_most) for b in bundles)
+
+
+def _narrowest(instance: Instance, group: str, model: str, shape: Shape, params: float) -> list[int]:
+    """Degrees of tensor parallelism for attention: those stated, else the least that leaves half a GPU for state."""
+    described, llm = instance.hardware.groups[group], instance.models[model]
+    allowed = cuts.tensor(described, llm)
+    if described.tp or llm.tp:
+        return allowed
+    room = described.accelerator.memory * described.usable
+    held = sections.resident_bytes(shape, params)
+    return next(([tp] for tp in allowed if held / tp <= cuts.ROOMY * room), allowed[-1:])
+
+
+def _apart(
+    instance: Instance,
+    topology: Topology,
+    kind: Kind,
+    group: str,
+    model: str,
+    shape: Shape,
+    workloads: Mapping[str, Workload],
+) -> tuple[list[Cut], str]:
+    pooled, llm = kind.layout == "experts", instance.models[model]
+    kept, reason = list[Cut](), "no link joins its parts"
+    params = shape.own_params if pooled else shape.attention_params
+    for other, there in instance.hardware.groups.items():
+        stated = cuts.both(there.ep, llm.ep) if pooled else None
+        widest = WIDEST if pooled else there.per_server
+        found: list[tuple[float, int, Cut]] = []
+        for count in stated or _powers(min(widest, there.cards or widest)):
+            if not pooled and not _cuts_widths(llm.intermediate_size, llm.moe_intermediate_size, count):
+                continue
+            for tp in _narrowest(instance, group, model, shape, params):
+                for cut in _sizes(instance, topology, group, model, shape, tp, other, count, pooled):
+                    worth = _worth(instance, kind, shape, group, cut, workloads)
+                    if worth > 0.0:
+                        found.append((worth, cut.cards + count, cut))
+                    else:
+                        reason = "attention leaves no room for a request"
+        kept.extend(_best(found))
+    if not kept and reason.startswith("no link"):
+        reason = _too_large(instance, shape, pooled) or reason
+    return kept, reason
+
+
+def _cuts_widths(width: int, moe: int | None, count: int) -> bool:
+    return width % count == 0 and (moe is None or moe % count == 0)
+
+
+def _sizes(
+    instance: Instance,
+    topology: Topology,
+    group: str,
+    model: str,
+    shape: Shape,
+    tp: int,
+    other: str,
+    count: int,
+    pooled: bool,
+) -> Iterator[Cut]:
+    described, llm = instance.hardware.groups[group], instance.models[model]
+    most = WIDEST if described.servers == "unlimited" else described.cards + _sold(instance, group)
+    for dp in cuts.both(described.dp, llm.dp) or _powers(min(WIDEST, most) // tp):
+        for micro in MICRO:
+            cut = build.apart(instance, topology, group, model, shape, tp, dp, other, count, pooled, micro)
+            if cut is not None:
+                yield cut
+
+
+def _worth(
+    instance: Instance, kind: Kind, shape: Shape, group: str, cut: Cut, workloads: Mapping[str, Workload]
+) -> float:
+    """Requests/s for the money, or for each GPU where prices are not stated, of the workload with most arrivals."""
+    workload = max(workloads.values(), key=lambda one: one.rate)
+    cost = units.costs(shape, cut.device, workload)
+    buffer = max(units.buffers(kind, shape, cut.device, one) for one in workloads.values())
+    batch = float(units.largest_batch(shape, cut.device, workload, buffer))
+    if isinstance(workload.batch, int):
+        batch = min(batch, float(workload.batch))
+    if batch < 1.0:
+        return 0.0
+    if workload.targets.tpot is not None:
+        batch = cost.step.within(workload.targets.tpot, batch)
+        if batch < 1.0:
+            return 1e-12  # it is made, so that it is told which target it misses
+    seconds = cost.calls * cost.step.at(batch).seconds / batch + (cost.prefill_seconds if kind.stage == "both" else 0.0)
+    groups = instance.hardware.groups
+    price = cut.cards * (groups[group].price or 0.0)
+    price += sum(part.cards * (groups[part.group].price or 0.0) for part in cut.parts)
+    size = price or float(cut.cards + sum(part.cards for part in cut.parts))
+    return 1.0 / (seconds * size) if seconds > 0.0 else 0.0
+
+
+def _best(found: list[tuple[float, int, Cut]]) -> list[Cut]:
+    """The best for their size: each better than every smaller one, the best of all included; at most a few."""
+    rising: list[tuple[float, int, Cut]] = []
+    for one in sorted(found, key=lambda entry: (entry[1], -entry[0])):
+        if not rising or one[0] > rising[-1][0] * 1.001:
+            rising.append(one)
+    return [cut for _, _, cut in rising[-BEST:]]
+
+
+def _too_large(instance: Instance, shape: Shape, pooled: bool) -> str:
+    """Whether what is handed over fits nowhere."""
+    held = shape.element_bytes * (shape.expert_params if pooled else shape.ffn_params + shape.expert_params)
+    most = max(
+        group.accelerator.memory * group.usable * (WIDEST if pooled else group.per_server)
+        for group in instance.hardware.groups.values()
+    )
+    word = "experts" if pooled else "feed-forward networks"
+    return f"{word} take {held / GIB:.1f} GiB, more than any GPUs that may share them" if held > most else ""
+
+
+def _hosted(instance: Instance, group: str, model: str, shape: Shape) -> tuple[list[Cut], str]:
+    """Experts in host memory: none on the GPU, as many as leave room for state, and between."""
+    described, routed = instance.hardware.groups[group], shape.routed
+    if routed is None:
+        return [], "the model has no experts that tokens choose"
+    if described.host is None:
+        return [], f"hardware.groups.{group} states no host: its CPUs, their kernel and link"
+    found: list[Cut] = []
+    for tp in _narrowest(instance, group, model, shape, shape.own_params):
+        device = physics.device_of(instance, described, shape.precision, tp)
+        room = cuts.ROOMY * device.memory * tp - sections.resident_bytes(shape, shape.own_params) / 2.0
+        most = min(routed.experts, int(max(0.0, room) // sections.expert_bytes(shape, 1.0)))
+        for resident in sorted({most * k // 4 for k in range(5)}):
+            cut = build.hosted(instance, group, model, shape, tp, resident)
+            found.extend([] if cut is None else [cut])
+    held, room = build.host_bytes(shape, routed.experts), build.host_room(instance, group, described.per_server)
+    reason = f"experts take {held / GIB:.0f} GiB of {room / GIB:.0f} GiB of host memory"
+    return found, "" if found else reason
