@@ -1,4 +1,4 @@
-"""Commands that ask something else than which plan is best: where a request goes, how to change a deployment, what waits."""
+"""Commands that ask something else than for a plan: where a request goes, how to change a deployment, what waits."""
 
 import argparse
 import json
@@ -46,7 +46,7 @@ def transition(options: argparse.Namespace) -> int:
 
 
 def queue(options: argparse.Namespace) -> int:
-    """What waits over time; 3 when there is no plan, when the queue never ends, or when a wait asked for is not kept."""
+    """What waits over time; 3 when there is no plan, the queue never ends, or a wait asked for is not kept."""
     from api.planfile import of_instance, read
     from api.queue import answer, render
     from api.run import interruptible

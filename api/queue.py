@@ -162,7 +162,7 @@ def _sentence(told: dict[str, Any]) -> str:
     longest = max(one["longest_wait_s"] for one in told["workloads"].values())
     text = f"Up to {words.seconds(longest)} of waiting for a request, all stages together"
     if told["kept"] is not None:
-        text += f"; the wait asked for, {words.seconds(told['wait_s'])}, is {'kept' if told['kept'] else 'exceeded'}"
+        text += f"; the limit, {words.seconds(told['wait_s'])}, is {'kept' if told['kept'] else 'exceeded'}"
     return text + "."
 
 
@@ -187,7 +187,7 @@ def _row(stage: dict[str, Any]) -> list[str]:
 
 def _queue_lines(stage: dict[str, Any], told: dict[str, Any]) -> list[str]:
     """The curve, the peak as work, windows and needed capacity of one queue."""
-    lines = []
+    lines: list[str] = []
     points = [(point["second"], point["work"]) for point in stage["curve"]]
     if max(work for _, work in points) > 0.0:
         lines.extend(picture(points, told["followed_s"], stage["stage"].upper(), "unit-s"))
