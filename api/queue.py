@@ -39,7 +39,7 @@ def over_time(workload: Workload) -> str:
     if workload.bursts is not None:
         return f"in the first {workload.bursts.first:.6g} s of every {workload.bursts.every:.6g} s"
     if workload.profile is not None:
-        return f"as recorded, {workload.profile[-1].at:.6g} s"
+        return f"as its profile says, {workload.profile[-1].at:.6g} s"
     return "evenly"
 
 
@@ -47,7 +47,7 @@ def _stage(instance: Instance, stage: Stage, wait: float | None) -> dict[str, An
     told = {
         "stage": stage.system.stage,
         "pools": list(stage.system.pools),
-        "capacity": {"work": stage.queue.capacity, "requests": stage.queue.capacity / stage.mean_work},
+        "capacity": {"work": stage.queue.capacity, "requests": stage.queue.capacity / stage.system.mean_work},
         "work_of_a_request": {**stage.system.weights},
         "load": stage.load,
         **_waiting(stage),
@@ -90,7 +90,7 @@ def _waiting(stage: Stage) -> dict[str, Any]:
         "peak": {
             "at_s": at,
             "work": peak.peak,
-            "mean_requests": peak.peak / stage.mean_work,
+            "mean_requests": peak.peak / stage.system.mean_work,
             "requests": stage.queue.requests(at),
         },
         "longest_wait_s": stage.wait,
@@ -123,7 +123,7 @@ def _needs(stage: Stage, wait: float | None) -> list[dict[str, Any]]:
         {
             "wait_s": one.wait,
             "work": one.capacity,
-            "requests": one.capacity / stage.mean_work,
+            "requests": one.capacity / stage.system.mean_work,
             "of_capacity": one.capacity / stage.queue.capacity,
             "window": None if math.isinf(one.seconds) else {"start_s": one.start, "seconds": one.seconds},
         }

@@ -115,6 +115,8 @@ class Windows:
 
         There the busiest window brings just as much, and one of its ends is where the rate changes.
         """
+        if least > self._until:
+            return None
         excess = self._came - capacity * self._edges
         slopes = np.diff(excess)
         lengths = {least, self._until}
@@ -126,7 +128,7 @@ class Windows:
             lengths.update(float(length) for length in found if least < length < self._until)
         room = SAME * (capacity * self._until + float(self._came[-1]))
         for length in sorted(lengths):
-            if length <= self._until and self.busiest(length).rate * length <= capacity * length + room:
+            if self.busiest(length).rate * length <= capacity * length + room:
                 return length
         return None
 

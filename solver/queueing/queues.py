@@ -37,19 +37,9 @@ class Stage:
     """Of decode: the same as if prefill took no time and had no limit."""
 
     @property
-    def mean(self) -> float:
-        """Requests/s that arrive on average."""
-        return sum(steps.points[-1][1] for steps in self.queue.arrivals.values())
-
-    @property
     def load(self) -> float:
-        """Work that arrives over capacity, on average."""
-        return self.queue.work.points[-1][1] / self.queue.capacity
-
-    @property
-    def mean_work(self) -> float:
-        """Work of a request, mean over the workloads."""
-        return self.queue.work.points[-1][1] / self.mean
+        """Work over capacity at the rates that are planned for."""
+        return self.system.work / self.queue.capacity
 
     @property
     def deciding(self) -> Window | None:

@@ -36,6 +36,10 @@ class System:
     """Unit-seconds served in a second: the capacity."""
     weights: Mapping[str, float]
     """Unit-seconds of a request; where pools are unlike, of a unit that is their mean."""
+    work: float
+    """Unit-seconds that arrive in a second at the rates that are planned for."""
+    mean_work: float
+    """Unit-seconds of a request of that mix."""
 
 
 def systems(stage: str, members: Sequence[Members], rates: Mapping[str, float]) -> list[System]:
@@ -47,7 +51,9 @@ def systems(stage: str, members: Sequence[Members], rates: Mapping[str, float]) 
         full, taken = _fullest(members, left)
         units = sum(one.pool.units for one in full)
         weights = {name: share * units for name, share in taken.items()}
-        found.append(System(stage, tuple(one.pool.name for one in full), units, weights))
+        work = sum(left[name] * weight for name, weight in weights.items())
+        mean = work / sum(left[name] for name in weights)
+        found.append(System(stage, tuple(one.pool.name for one in full), units, weights, work, mean))
         members = [one for one in members if one not in full]
         left = {name: rate for name, rate in left.items() if name not in taken}
     return found

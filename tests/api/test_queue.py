@@ -165,7 +165,7 @@ def test_recorded_arrivals_are_followed_from_the_plan_alone(run: Run, tmp_path: 
     assert type(instance).model_validate(instance.document()) == instance
     code, found = run(tmp_path / "recorded.yaml")
     assert (code, found["followed_s"]) == (0, 600.0)
-    assert found["workloads"]["reasoning"]["over_time"] == "as recorded, 600 s"
+    assert found["workloads"]["reasoning"]["over_time"] == "as its profile says, 600 s"
     prefill = found["stages"][0]
     stretch = 600.0 / (1140 // 20)  # rates are those of stretches: the change is told to within one
     assert prefill["peak"]["mean_requests"] == pytest.approx(60.0 * (10.0 - PREFILL), abs=stretch * 10.0)
