@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from models.errors import BadInput
 from models.instance import Instance
 from models.load import load
+from models.plan import Pool
 from solver.queueing import queues as timed
 from solver.queueing.fluid import Queue, Windows
+from solver.queueing.systems import Members, systems
 from solver.solve import Options, solve
 from solver.transition.backlog import Steps
 from tests.instances import EIGHT, ROOT, eight
@@ -155,7 +157,7 @@ def test_no_shorter_window_fits(pieces: list[tuple[int, int]], capacity: float) 
     if not stretches:
         return
     found = windows.shortest(capacity, max(one.end - one.start for one in stretches))
-    tried = [index / 8 for index in range(1, int(8 * until))]
+    tried = [index / 8 for index in range(1, int(8 * until) + 1)]
     fitting = [length for length in tried if windows.busiest(length).rate <= capacity * (1.0 + 1e-9)]
     assert (found is None) == (not fitting)
     assert found is None or found - 1e-6 <= fitting[0] <= found + 0.125 + 1e-6
@@ -190,6 +192,33 @@ def test_workloads_of_pools_apart_are_queues_apart() -> None:
     assert sorted(pools) == sorted(set(pools))
 
 
+def members(*pools: tuple[str, int, dict[str, float]]) -> list[Members]:
+    """Pools with units, and the unit-seconds of a request of each workload that they serve."""
+    return [
+        Members(Pool.model_construct(name=name, units=units), {served: (need,) for served, need in seconds.items()})
+        for name, units, seconds in pools
+    ]
+
+
+def test_unlike_pools_of_one_queue() -> None:
+    """B helps with heavy requests only, and does one in ten seconds, A in one: a second of B is worth 0.1 of A's."""
+    pools = members(("a", 2, {"light": 1.0, "heavy": 1.0}), ("b", 1, {"heavy": 10.0}))
+    [found] = systems("both", pools, {"light": 1.0, "heavy": 1.0})
+    assert (found.pools, found.units) == (("a", "b"), 3)
+    assert found.weights == pytest.approx(dict.fromkeys(("light", "heavy"), 3.0 / 2.1))
+    assert found.work / found.units == pytest.approx(2.0 / 2.1)
+
+
+def test_what_is_not_full_is_a_queue_of_its_own() -> None:
+    """A is kept for x by its share of the mix, though it could serve y: B does all of y, and has room left."""
+    pools = members(("a", 1, {"x": 1.0, "y": 1.0}), ("b", 1, {"y": 1.0}), ("c", 4, {"z": 2.0}))
+    found = systems("both", pools, {"x": 0.9, "y": 0.1, "z": 1.5})
+    assert [one.pools for one in found] == [("a",), ("c",), ("b",)]
+    for one, weights in zip(found, ({"x": 1.0}, {"z": 2.0}, {"y": 1.0}), strict=True):
+        assert one.weights == pytest.approx(weights)
+    assert [one.work / one.units for one in found] == pytest.approx([0.9, 0.75, 0.1])
+
+
 def test_a_queue_of_one_pool_counts_its_own_unit_seconds() -> None:
     [prefill, decode] = stages_of(eight())
     assert prefill.system.weights["reasoning"] == pytest.approx(4 / 4.670857, rel=1e-6)  # four units at 4.67 requests/s
@@ -208,7 +237,7 @@ def test_bursts_keep_their_mean_and_stay_in_their_part() -> None:
 
 
 def test_a_burst_by_hand() -> None:
-    # 21/s for 5 s: prefill does 4.67/s, so 81.6 wait in second 5, served 105 requests after 22.5 s, having waited 17.5 s
+    # 21/s for 5 s: prefill does 4.67/s, so 81.6 wait in second 5; all 105 are done after 22.5 s: a wait of 17.5 s
     [prefill, decode] = stages_of(eight("workloads.reasoning.bursts={every: 30 s, first: 5 s}"))
     assert prefill.peak is not None
     assert sum(prefill.queue.requests(5.0).values()) == pytest.approx(5.0 * (21.0 - 4.670857), rel=1e-6)
