@@ -115,8 +115,6 @@ class Windows:
 
         There the busiest window brings just as much, and one of its ends is where the rate changes.
         """
-        if least > self._until:
-            return None
         excess = self._came - capacity * self._edges
         slopes = np.diff(excess)
         lengths = {least, self._until}

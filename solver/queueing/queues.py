@@ -63,14 +63,15 @@ class Stage:
 
     @cached_property
     def shortest(self) -> float | None:
-        """Length of the shortest windows none of which brings more than the capacity."""
-        if not self.queue.curve.windows:
+        """Length of the shortest windows none of which brings more than the capacity; None: there is none so long."""
+        stretches = self.queue.curve.windows
+        if not stretches:
             return 0.0
-        return self.windows.shortest(float(self.system.units), self._longest)
-
-    @property
-    def _longest(self) -> float:
-        return max(window.end - window.start for window in self.queue.curve.windows)
+        if math.isinf(stretches[-1].end):
+            return None
+        twice = 2.0 * max(self.until, stretches[-1].end)  # room for windows that begin late
+        longest = max(stretch.end - stretch.start for stretch in stretches)
+        return Windows(self.queue.work, twice).shortest(self.queue.capacity, longest)
 
     def busiest(self, lengths: set[float]) -> list[Busiest]:
         """The busiest window of each length, of the shortest that fits, and of halves of halves of the whole time."""
