@@ -203,7 +203,7 @@ def _queue_lines(stage: dict[str, Any], told: dict[str, Any]) -> list[str]:
     table = [["WINDOW", "busiest", "begins", ""]]
     table.extend(
         [
-            f"{window['seconds']:,.4g} s",
+            f"{words.number(window['seconds'], 4)} s",
             f"{words.percent(window['of_capacity'])} of capacity",
             f"{window['start_s']:,.1f}",
             "the shortest that fits" if window["seconds"] == stage["shortest_window_s"] else "",
@@ -224,6 +224,6 @@ def _peak(name: str, waiting: dict[str, Any]) -> list[str]:
 def _need(need: dict[str, Any]) -> str:
     wait = "no wait" if need["wait_s"] == 0.0 else f"at most {words.seconds(need['wait_s'])} of wait"
     window = need["window"]
-    decides = "the mean decides" if window is None else f"a window of {window['seconds']:,.4g} s decides"
+    decides = "the mean decides" if window is None else f"a window of {words.number(window['seconds'], 4)} s decides"
     rate = f"{words.rate(need['requests'])} req/s, {words.percent(need['of_capacity'])} of what there is"
     return f"{wait} needs {rate}: {decides}"
