@@ -1,8 +1,9 @@
-"""The startup backlog over time: its curve, what to say about it, and a small picture of it in text."""
+"""The startup backlog over time: its curve, what to say about it; and small pictures of backlogs in text."""
 
 import itertools
 from collections.abc import Iterator
 
+from api import words
 from models.instance import Instance
 from models.plan import Plan
 
@@ -54,17 +55,22 @@ def backlog(plan: Plan, instance: Instance) -> Iterator[str]:
     if plan.drain is None or plan.drain.drained_s is None or not points:
         return
     last = end(plan)
-    peak = max(height for _, height in points)
-    if peak <= 0 or last <= 0:
+    if max(height for _, height in points) <= 0 or last <= 0:
         return
+    yield from picture(points, last, "BACKLOG", "requests")
+    yield " " * 17 + ", ".join(facts(plan))
+
+
+def picture(points: list[tuple[float, float]], last: float, title: str, unit: str) -> Iterator[str]:
+    """A curve from second 0 to ``last``, with its peak."""
+    peak = max(height for _, height in points)
     heights = [_at(points, last * (i + 0.5) / WIDTH) / peak * HEIGHT for i in range(WIDTH)]
     for row in range(HEIGHT, 0, -1):
         cells = "".join(BLOCKS[min(8, max(0, round(8 * (height - row + 1))))] for height in heights)
-        label = {HEIGHT: f"{peak:,.0f}", 1: "0"}.get(row, "")
-        title = {HEIGHT: "BACKLOG", HEIGHT - 1: "requests"}.get(row, "")
-        yield f" {title:<9}{label:>6} |{cells}|"
-    yield f"{'':18}0{f'{last:.0f} s':>{WIDTH - 1}}"
-    yield " " * 17 + ", ".join(facts(plan))
+        label = {HEIGHT: words.number(peak), 1: "0"}.get(row, "")
+        word = {HEIGHT: title, HEIGHT - 1: unit}.get(row, "")
+        yield f" {word:<9}{label:>6} |{cells}|"
+    yield f"{'':18}0{f'{last:,.0f} s':>{WIDTH - 1}}"
 
 
 def _at(points: list[tuple[float, float]], time: float) -> float:

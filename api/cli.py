@@ -127,6 +127,13 @@ def parser() -> Parser:
     transition.add_argument("--from", metavar="A.json", dest="before", type=Path, help="the plan that runs today")
     transition.add_argument("--to", metavar="B.json", dest="after", type=Path, help="the plan that shall run")
 
+    queue = _file(subcommands, "queue", questions.queue, "what waits over time where requests come in bursts")
+    queue.add_argument("--plan", metavar="PLAN.json", type=Path, help="of this instance; left out: it is solved")
+    text = "of the longest bursts that are followed; default 2"
+    queue.add_argument("--periods", metavar="N", type=_periods, default=2, help=text)
+    text = "the longest that a request may wait; default: the deadline of the startup backlog"
+    queue.add_argument("--wait", metavar="TIME", type=_wait, help=text)
+
     catalog = _command(
         subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"
     )
@@ -258,6 +265,25 @@ def _seconds(text: str) -> float:
 
 def _pause(text: str) -> float:
     return _number(text.removesuffix("s").strip(), "a number of seconds from 0 to 1e6", 0.0, 1e6)
+
+
+def _periods(text: str) -> int:
+    value = _number(text, "a whole number from 1 to 100", 1.0, 100.0)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
+    return int(value)
+
+
+def _wait(text: str) -> float:
+    from models.units import TIME, QuantityError, parse
+
+    try:
+        value = parse(text, TIME)
+    except QuantityError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0.0 <= value <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time from 0 s to 1e9 s, e.g. 10 s")
+    return value
 
 
 def _share(text: str) -> float:

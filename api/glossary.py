@@ -50,6 +50,7 @@ TERMS: dict[str, str] = {
     "TPOT": "Time per output token after the first.",
     "TTFT": "Time to the first token: prefill, and the handoff where there is one; no queueing is counted.",
     "unit": "One deployed instance: so many GPUs that work together (TP x PP).",
+    "unit-second": "A second of one unit. Work is counted in them: a long request may weigh several short ones.",
     "value": "What a qualifying request is worth beside those of other workloads.",
     "verified": "Limits and numbers were computed again from the formulas, without the optimisation model.",
 }

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from models.errors import BadInput, Problem, path_text, shown
+from models.instance import Instance
 from models.plan import Plan
 
 LARGEST = 64 * 2**20
@@ -37,6 +39,21 @@ def read(path: Path) -> Plan:
             for detail in error.errors(include_url=False)
         ]
         raise BadInput(problems) from None
+
+
+def of_instance(plan: Plan, instance: Instance) -> Plan:
+    """The plan, if it is one and was made for this instance. Raises BadInput."""
+    if plan.status not in ("optimal", "feasible"):
+        raise BadInput([Problem("status", "there is no plan in it", plan.status, "optimal or feasible")])
+    if plan.instance_sha256 != instance.sha256():
+        message = (
+            f"the plan was made for another instance, or the file has changed since ({plan.instance_sha256[:12]}...)"
+        )
+        accepted = f"a plan of {instance.name} as it stands: solve again"
+        changed = list(islice(differences(plan.instance_document, instance.document()), 5))
+        message += f"; differs in {', '.join(changed)}" if changed else ""
+        raise BadInput([Problem("instance_sha256", message, None, accepted)])
+    return plan
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Commands that ask something else than an instance does: where a request goes, and how to change a deployment."""
+"""Commands that ask something else than for a plan: where a request goes, how to change a deployment, what waits."""
 
 import argparse
 import json
 from typing import Any
 
-from api.exits import INFEASIBLE, SOLVED
+from api.exits import INFEASIBLE, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
 
@@ -43,3 +43,30 @@ def transition(options: argparse.Namespace) -> int:
     told = answer(asked, found)
     print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(told))
     return SOLVED if found.possible else INFEASIBLE
+
+
+def queue(options: argparse.Namespace) -> int:
+    """What waits over time; 3 when there is no plan, the queue never ends, or a wait asked for is not kept."""
+    from api.planfile import of_instance, read
+    from api.queue import answer, render
+    from api.run import interruptible
+    from models.load import load
+    from solver.limits import Limits
+    from solver.queueing.queues import queues
+    from solver.solve import Options, solve
+
+    instance = load(options.file, options.changes)
+    if options.plan is not None:
+        plan = of_instance(read(options.plan), instance)
+    else:
+        limits = Limits()
+        plan = interruptible(lambda: solve(instance, Options(limits, plan_only=True, reasons=False)), limits)
+    if plan.status not in ("optimal", "feasible"):
+        message = f"{instance.name}: {plan.status}, there is no plan whose queue could be told; see inferplan explain"
+        print(json.dumps({"instance": instance.name, "status": plan.status, "stages": []}) if options.json else message)
+        return STOPPED if plan.status == "stopped" else INFEASIBLE
+    stages = queues(plan, instance, options.periods)
+    told = answer(instance, stages, instance.service.drain if options.wait is None else options.wait)
+    print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(told))
+    missed = options.wait is not None and not told["kept"]
+    return INFEASIBLE if missed or not told["ends"] else SOLVED

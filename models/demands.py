@@ -1,12 +1,13 @@
-"""Checks of one workload: lengths and shares that go together, targets that are times."""
+"""Checks of one workload: lengths and shares that go together, targets that are times, arrivals over time."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 from models.errors import Problem
 from models.plain import Path, is_whole, mapping, problem
-from models.units import SHARE, QuantityError, parse
+from models.units import SHARE, TIME, QuantityError, parse
 
 
 def check(workload: dict[str, Any], path: Path) -> Iterator[Problem]:
@@ -27,6 +28,33 @@ def check(workload: dict[str, Any], path: Path) -> Iterator[Problem]:
             message = "percentiles are not supported yet, and not read as anything else"
             accepted = "a time: a hard limit for every request, without queueing"
             yield problem((*path, "targets", key), message, ", ".join(f"{k}: {v}" for k, v in value.items()), accepted)
+    yield from _bursts(mapping(workload.get("bursts")), (*path, "bursts"), "profile" in workload)
+    yield from in_order(workload.get("profile"), (*path, "profile"))
+
+
+def in_order(points: object, path: Path) -> Iterator[Problem]:
+    """Moments of a profile that are not later than the one before."""
+    times = [point.get("at") for point in points if isinstance(point, dict)] if isinstance(points, list) else []
+    try:
+        read = [parse(time, TIME) for time in times]
+    except QuantityError:
+        return  # said where it stands
+    for index, (earlier, later) in enumerate(itertools.pairwise(read)):
+        if later <= earlier:
+            accepted = f"later than {times[index]}"
+            yield problem((*path, index + 1, "at"), "is not later than the one before", times[index + 1], accepted)
+
+
+def _bursts(bursts: dict[str, Any], path: Path, profile: bool) -> Iterator[Problem]:
+    if bursts and profile:
+        yield problem(path, "stands beside a profile", None, "one of the two")
+    try:
+        every, first = (parse(bursts.get(key), TIME) for key in ("every", "first"))
+    except QuantityError:
+        return  # said where it stands
+    if first > every:
+        accepted = f"at most every, {bursts['every']}"
+        yield problem((*path, "first"), "is longer than the period", bursts["first"], accepted)
 
 
 def _classes(lengths: object, workload: dict[str, Any], path: Path) -> Iterator[Problem]:

@@ -1,5 +1,7 @@
 """How much arrives: from users, requests a day, or a file of arrivals to one rate; percentiles of windows.
 
+A file of arrivals leaves its profile too: rates of stretches of equal length, in which many arrivals fall.
+
 A window's rate is its requests over its length. The percentile is the smallest rate that so many of the windows do not
 exceed (inverse distribution function). Without a file, counts of a window are taken to be Poisson, or, with a
 `dispersion` above 1 (variance over mean of the counts), negative binomial.
@@ -9,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from models import tabular
 from models.errors import BadInput, Problem, path_text, shown
@@ -21,13 +23,26 @@ SOURCES = ("rate", "users", "per_day", "arrivals")
 DAY = 86400.0
 PIECE, MOST_COUNT = 2**18, 2**27
 MOST_WINDOWS = 10**7
+MOST_STRETCHES, IN_A_STRETCH = 240, 20
+"""Of a profile at most, and arrivals that fall in one on average at least."""
+LONGEST = 1e9
+"""Seconds that arrivals of a file may take."""
 _WINDOWS = re.compile(r"p(\d{1,2}(?:\.\d+)?) of (\d+(?:\.\d+)?)[- ]?(s|second|min|minute|h|hour)s? windows?")
 _SPAN = {"s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _EXAMPLE = "e.g. p95 of 5-minute windows"
 
 
+class Arrivals(NamedTuple):
+    """Requests/s, how they follow, and the mean where they are those of a busy window."""
+
+    rate: float
+    text: str
+    mean: float | None = None
+    profile: list[dict[str, str]] | None = None
+
+
 def settle(workload: dict[str, Any], path: Place, base: Path | None) -> list[Problem]:
-    """Replace what ``workload`` says about its arrivals by ``rate`` and ``rate_from``, in place."""
+    """Replace what ``workload`` says about its arrivals by ``rate``, ``rate_from`` and ``profile``, in place."""
     said = [key for key in SOURCES if key in workload]
     beside = [key for key in ("think_time", "plan_for", "dispersion") if key in workload]
     if said == ["rate"] and not beside:
@@ -38,19 +53,25 @@ def settle(workload: dict[str, Any], path: Place, base: Path | None) -> list[Pro
         message = "several of these stand side by side" if said else "missing"
         value = ", ".join(said) if said else None
         return [_problem((*path, "rate"), message, value, "one of rate, users with think_time, per_day, arrivals")]
+    timed = [key for key in ("bursts", "profile") if key in workload]
+    if "arrivals" in taken and timed:
+        message = "stands beside a file of arrivals, which says when they come"
+        return [_problem((*path, timed[0]), message, None, "one of the two")]
     try:
-        rate, text, mean = _rate(taken, path, base)
+        found = _rate(taken, path, base)
     except BadInput as error:
         return list(error.problems)
-    workload["rate"] = write(rate, REQUEST_RATE)
-    workload["rate_from"] = text
-    if mean is not None:
-        workload["mean_rate"] = write(mean, REQUEST_RATE)
+    workload["rate"] = write(found.rate, REQUEST_RATE)
+    workload["rate_from"] = found.text
+    if found.mean is not None:
+        workload["mean_rate"] = write(found.mean, REQUEST_RATE)
+    if found.profile is not None:
+        workload["profile"] = found.profile
     return []
 
 
-def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str, float | None]:
-    """Requests/s, how they follow, and the mean where they are those of a busy window. Raises BadInput."""
+def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> Arrivals:
+    """How much arrives. Raises BadInput."""
     if "think_time" in taken and "users" not in taken:
         raise _bad((*path, "think_time"), "stands without users", taken["think_time"], "users beside it")
     if "dispersion" in taken and ("plan_for" not in taken or "arrivals" in taken):
@@ -60,14 +81,14 @@ def _rate(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float,
         return _from_file(taken, path, base)
     mean, text = _mean(taken, path)
     if "plan_for" not in taken:
-        return mean, text, None
+        return Arrivals(mean, text)
     share, span, said = _window(taken["plan_for"], path)
     dispersion = taken.get("dispersion", 1.0)
     if isinstance(dispersion, bool) or not isinstance(dispersion, int | float) or not 1.0 <= dispersion <= 1e4:
         raise _bad((*path, "dispersion"), "is not a dispersion", dispersion, "a number from 1 (Poisson) to 1e4")
     count = _some(_count(mean * span, float(dispersion), share), taken, path)
     law = "Poisson" if dispersion == 1 else f"variance {dispersion:g} times the mean"
-    return count / span, f"{said} at a mean of {text}: {count:,} requests in a window ({law})", mean
+    return Arrivals(count / span, f"{said} at a mean of {text}: {count:,} requests in a window ({law})", mean)
 
 
 def _mean(taken: dict[str, Any], path: Place) -> tuple[float, str]:
@@ -127,24 +148,29 @@ def _count(mean: float, dispersion: float, share: float) -> int:
     return MOST_COUNT
 
 
-def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> tuple[float, str, float | None]:
+def _from_file(taken: dict[str, Any], path: Place, base: Path | None) -> Arrivals:
     place = (*path, "arrivals")
     times = tabular.times(taken["arrivals"], place, base)
     name = Path(str(taken["arrivals"])).name
     first, span = times[0], times[-1] - times[0]
     if not span > 1e-6:
         raise _bad(place, "all arrivals are in the same second", name, "arrivals over some time")
+    if span > LONGEST:
+        raise _bad(place, f"holds arrivals of {span:.3g} s", name, f"at most {LONGEST:.0e} s: numbers are seconds")
+    since = [time - first for time in times]
+    over_time = profile(since)
     mean = (len(times) - 1) / span
     if "plan_for" not in taken:
-        return mean, f"mean of {len(times):,} arrivals in {name}", None
+        return Arrivals(mean, f"mean of {len(times):,} arrivals in {name}", None, over_time)
     share, length, said = _window(taken["plan_for"], path)
     if span / length > MOST_WINDOWS:
         raise _bad((*path, "plan_for"), f"{span / length:.3g} windows", taken["plan_for"], f"at most {MOST_WINDOWS:,}")
-    counts = windows([time - first for time in times], length)
+    counts = windows(since, length)
     if not counts:
         raise _bad((*path, "plan_for"), f"{name} holds {span:.6g} s, less than a window", taken["plan_for"], _EXAMPLE)
     count = _some(percentile(counts, share), taken, path)
-    return count / length, f"{said} of {name}: {count:,} requests in a window, mean {mean:.4g} requests/s", mean
+    text = f"{said} of {name}: {count:,} requests in a window, mean {mean:.4g} requests/s"
+    return Arrivals(count / length, text, mean, over_time)
 
 
 def _some(count: int, taken: dict[str, Any], path: Place) -> int:
@@ -153,6 +179,22 @@ def _some(count: int, taken: dict[str, Any], path: Place) -> int:
         accepted = "a longer window, or a higher percentile"
         raise _bad((*path, "plan_for"), "so many windows hold no request at all", taken["plan_for"], accepted)
     return count
+
+
+def profile(times: Sequence[float]) -> list[dict[str, str]]:
+    """Rates from moments on, at last the mean; ``times`` are sorted and begin at 0. The last arrival ends it."""
+    span, number = times[-1], len(times) - 1
+    stretches = max(1, min(MOST_STRETCHES, number // IN_A_STRETCH))
+    length = span / stretches
+    counts = [0] * stretches
+    for time in times[:-1]:
+        counts[min(int(time / length), stretches - 1)] += 1
+    rates = [*(count / length for count in counts), number / span]
+    return [
+        {"at": write(index * length, TIME), "rate": write(rate, REQUEST_RATE)}
+        for index, rate in enumerate(rates)
+        if index in (0, stretches) or rate != rates[index - 1]
+    ]
 
 
 def windows(times: Sequence[float], length: float) -> list[int]:
@@ -180,4 +222,4 @@ def _bad(path: Place, message: str, value: object, accepted: str | None) -> BadI
     return BadInput([_problem(path, message, value, accepted)])
 
 
-__all__ = ["parse", "percentile", "settle", "windows"]
+__all__ = ["parse", "percentile", "profile", "settle", "windows"]

@@ -1,12 +1,11 @@
 """What `inferplan transition` is asked: the steps from one deployment to the next, and what arrives meanwhile."""
 
-import itertools
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from models import catalog
+from models import catalog, demands
 from models.base import Described
 from models.errors import Problem, nearest, shown
 from models.plain import entries, is_whole, mapping, problem
@@ -22,7 +21,7 @@ from models.quantities import (
     Share,
     TokenCount,
 )
-from models.units import TIME, QuantityError, parse
+from models.workload import RatePoint
 
 WORK = ("takes", "bytes", "reshard", "loads")
 """Keys of which a step has one: what there is to do."""
@@ -90,13 +89,6 @@ class Burst(Described):
     """Arrives again after this time."""
     times: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often in all."""
-
-
-class RatePoint(Described):
-    """Arrivals from a moment on."""
-
-    at: Seconds
-    rate: RequestsPerSecond
 
 
 class Arriving(Described):
@@ -190,25 +182,12 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     times = [one.get("times", 1) for one in bursts if isinstance(one, dict)] if isinstance(bursts, list) else []
     if sum(one for one in times if is_whole(one)) > MOST_BURSTS:
         yield problem(("arrivals", "bursts"), "too many bursts", None, f"at most {MOST_BURSTS:,} in all")
-    points = arrivals.get("points")
-    yield from _order(
-        [point.get("at") for point in points if isinstance(point, dict)] if isinstance(points, list) else []
-    )
+    yield from demands.in_order(arrivals.get("points"), ("arrivals", "points"))
     for name, failure in entries(data.get("failures")):
         returned, logged = failure.get("returned"), failure.get("logged")
         if isinstance(returned, int) and isinstance(logged, int) and logged > returned + 1:
             accepted = "at most one more than was returned: an output is recorded, then returned"
             yield problem(("failures", name, "logged"), "is more than can be on record", logged, accepted)
-
-
-def _order(times: list[Any]) -> Iterator[Problem]:
-    try:
-        read = [parse(time, TIME) for time in times]
-    except QuantityError:
-        return  # told where it stands
-    for index, (earlier, later) in enumerate(itertools.pairwise(read)):
-        if later <= earlier:
-            yield problem(("arrivals", "points", index + 1, "at"), "is not later than the one before", times[index + 1])
 
 
 def _step(name: str, step: dict[str, Any], steps: dict[str, Any], links: dict[str, Any]) -> Iterator[Problem]:

@@ -5,7 +5,15 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from models.base import Described
-from models.quantities import PositiveRequestsPerSecond, PositiveSeconds, PositiveShare, Seconds, TinyShare, TokenCount
+from models.quantities import (
+    PositiveRequestsPerSecond,
+    PositiveSeconds,
+    PositiveShare,
+    RequestsPerSecond,
+    Seconds,
+    TinyShare,
+    TokenCount,
+)
 
 Scheme = Literal[
     "replicas",
@@ -65,6 +73,22 @@ class Targets(Described):
     """Time per output token after the first."""
 
 
+class RatePoint(Described):
+    """Arrivals from a moment on."""
+
+    at: Seconds
+    rate: RequestsPerSecond
+
+
+class Bursts(Described):
+    """Arrivals that come in part of the time, evenly there; `rate` is their mean."""
+
+    every: PositiveSeconds
+    """Length of a period; the first begins in second 0."""
+    first: PositiveSeconds
+    """All requests of a period come in its first seconds, so many."""
+
+
 READ_AS: dict[str, str] = {
     "users": "People who send requests one after the other; the rate is users over `think_time`.",
     "think_time": "Time between an answer and the next request of the same user, e.g. `45 s`.",
@@ -89,6 +113,10 @@ class Workload(Described):
     """How the rate followed from what the file says."""
     mean_rate: PositiveRequestsPerSecond | None = None
     """Arrivals on average, where `rate` is that of a busy window; costs of a request are told by it."""
+    bursts: Bursts | None = None
+    """When its requests come, where not evenly. Plans are made for `rate`; `inferplan queue` follows the bursts."""
+    profile: Annotated[list[RatePoint], Field(min_length=1, max_length=10_000)] | None = None
+    """Arrivals over time, in its order; the last rate stays. An `arrivals` file becomes one. Followed like `bursts`."""
     input: TokenCount | None = None
     """Input tokens of a request, cached ones included; or `lengths`."""
     output: TokenCount | None = None

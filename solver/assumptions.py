@@ -137,6 +137,10 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
         said.append(
             f"a handoff takes {longest:.3g} s; the backlog counts requests as they begin, not as their handoffs end"
         )
+    if any(workload.bursts for workload in instance.workloads.values()):
+        from solver.queueing.queues import told  # here, since few instances have bursts
+
+        said.extend(told(instance, plan))
     experts = [name for name, llm in instance.models.items() if llm.experts]
     if experts and any(pool.model in experts and pool.measured is None for pool in plan.pools):
         said.append(f"{', '.join(experts)}: experts are not placed yet; every pass is taken to read all of them")

@@ -29,6 +29,16 @@ class Steps:
         index = bisect.bisect_right(self._starts, time)
         return self.points[index - 1][1] if index else 0.0
 
+    def amount(self, until: float) -> float:
+        """What has come by ``until``."""
+        index = bisect.bisect_right(self._starts, until) - 1
+        return self._sums[index] + self.points[index][1] * (until - self._starts[index]) if index >= 0 else 0.0
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        parts = [rate * (end - start) for (start, rate), (end, _) in itertools.pairwise(self.points)]
+        return [0.0, *itertools.accumulate(parts)]
+
     def seconds_for(self, work: float, start: float) -> float:
         """Time that ``work`` takes from ``start`` on; infinite where the rate ends at 0 before it is done."""
         if work <= 0:

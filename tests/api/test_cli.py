@@ -269,7 +269,7 @@ def test_an_infeasible_plan_is_nothing_to_verify(run: Run, tmp_path: Path) -> No
     file = tmp_path / "plan.json"
     run("solve", EIGHT, "--set", "service.drain=40s", "--out", file)
     found = problems(run, "verify", EIGHT, file, "--set", "service.drain=40s")
-    assert found[0]["message"] == "there is no plan to verify"
+    assert found[0]["message"] == "there is no plan in it"
 
 
 def test_a_plan_of_a_changed_file_says_what_differs(run: Run, tmp_path: Path) -> None:

@@ -120,6 +120,9 @@ SAID = {
     "mixed-outputs-three-groups": Says(
         scheme="pd-direct", throughput=3.0 * GOLDEN["xr-9-10-best"], split=(6, 0), rows={**WHOLE}, cards=24
     ),
+    "mixed-outputs-bursts": Says(
+        scheme="pd-direct", throughput=2.0 * GOLDEN["xr-9-10-best"], split=(4, 0), rows={**WHOLE}, cards=16
+    ),
 }
 """File -> what the chapter says of it. forty-per-cent has no plan, and a test of its own."""
 INFEASIBLE = {"forty-per-cent"}
