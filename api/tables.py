@@ -94,11 +94,7 @@ def check(found: Mapping[str, Any]) -> str:
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "unit-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:
         label = stage["stage"] if stage["stage"] != "both" else stage["schemes"][0]
-        label += (
-            ""
-            if (stage["cards"] or 1) == 1
-            else f" TP{stage['tp']}" + (f" x PP{stage['pp']}" if stage["pp"] > 1 else "")
-        )
+        label += "" if (stage["cards"] or 1) == 1 else f" {stage['cut']}"
         if stage["reason"]:
             rows.append([stage["workload"], label, stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
             continue

@@ -37,7 +37,7 @@ def pools(chosen: Chosen) -> list[Pool]:
                 units=count,
                 cards_per_unit=owner.cards - inside,
                 cards=0 if candidate.face else count * (candidate.cards - inside),
-                parallelism=_parallelism(candidate),
+                parallelism=Parallelism(tp=candidate.tp, pp=candidate.pp) if cut is None else cut.parallelism,
                 micro_batches=1 if cut is None else cut.micro,
                 resident_experts=None if cut is None else cut.resident,
                 batch=max(candidate.batches.values()) if known else None,
@@ -53,12 +53,6 @@ def pools(chosen: Chosen) -> list[Pool]:
         )
         described.extend(_part(candidate, part, described[-1]) for part in candidate.parts)
     return described
-
-
-def _parallelism(candidate: Candidate) -> Parallelism:
-    if candidate.cut is None:
-        return Parallelism(tp=candidate.tp, pp=candidate.pp)
-    return Parallelism(tp=candidate.cut.tp, pp=candidate.cut.pp, ep=candidate.cut.ep, dp=candidate.cut.dp)
 
 
 def _memory(candidate: Candidate) -> Memory | None:

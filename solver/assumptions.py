@@ -9,7 +9,7 @@ from models.plan import Assumption, Plan, Pool, Provenance, Row
 
 def assumptions(instance: Instance) -> list[Assumption]:
     """Stage times, device numbers, links, startup."""
-    parts = (_efficiency, _devices, _links, _models, _demand, _measured, _service)
+    parts = (_efficiency, _devices, _links, _models, _experts, _demand, _measured, _service)
     return [assumption for part in parts for assumption in part(instance)]
 
 
@@ -78,6 +78,26 @@ def _models(instance: Instance) -> Iterator[Assumption]:
         yield Assumption(name=f"models.{name}", value=value, provenance=own)
 
 
+def _experts(instance: Instance) -> Iterator[Assumption]:
+    for name, llm in instance.models.items():
+        if llm.experts:
+            value = (
+                f"{llm.num_experts_per_tok} of {llm.experts} experts a token, each as often as the others; a pass "
+                "reads those that it touches, and the busiest GPU has more rows by as much as chance makes"
+            )
+            yield Assumption(name=f"models.{name}.experts", value=value, provenance="default")
+    for name, group in instance.hardware.groups.items():
+        if group.host is not None:
+            cpu, host = group.host.cpu, group.host
+            value = (
+                f"{host.sockets} x {cpu.name}: {cpu.bandwidth / 1e9:.4g} GB/s and "
+                f"{cpu.kernels[host.kernel] / 1e12:.4g} TFLOP/s ({host.kernel}) each, "
+                f"{host.link.payload_bandwidth / 1e9:.4g} GB/s to a GPU"
+            )
+            own: Provenance = "catalog" if "kernels" in cpu.sources else "given"
+            yield Assumption(name=f"hardware.groups.{name}.host", value=value, provenance=own)
+
+
 def _demand(instance: Instance) -> Iterator[Assumption]:
     for name, workload in instance.workloads.items():
         if workload.rate_from is not None:
@@ -141,9 +161,6 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
         from solver.queueing.queues import told  # here, since few instances have bursts
 
         said.extend(told(instance, plan))
-    experts = [name for name, llm in instance.models.items() if llm.experts]
-    if experts and any(pool.model in experts and pool.measured is None for pool in plan.pools):
-        said.append(f"{', '.join(experts)}: experts are not placed yet; every pass is taken to read all of them")
     if any(workload.targets.ttft or workload.targets.tpot for workload in instance.workloads.values()):
         said.append("targets are hard limits for every request without queueing, not percentiles")
     if plan.pools and all(pool.measured for pool in plan.pools):

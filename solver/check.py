@@ -4,6 +4,7 @@ from typing import Any
 
 from models.instance import Instance
 from models.llm import Llm
+from models.plan import Parallelism
 from solver import physics, units
 from solver.assumptions import assumptions
 from solver.candidates import Candidate
@@ -99,7 +100,7 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
     shape, gpu = physics.shape_of(instance.models[candidate.model]), candidate.device
     batch = candidate.batches[name]
     work: Work | None = None
-    if gpu is not None:
+    if gpu is not None and gpu.layout is None:
         cost = units.costs(shape, gpu, workload)
         work = cost.step.at(units.in_step(gpu, batch)) if candidate.stage == "decode" else cost.prefill
     need = max(candidate.demand[name])
@@ -108,9 +109,10 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "stage": candidate.stage,
         "schemes": list(candidate.schemes),
         "group": candidate.group,
-        "cards": candidate.cards,
+        "cards": candidate.all_cards,
         "tp": candidate.tp,
         "pp": candidate.pp,
+        "cut": _cut(candidate),
         "step_s": candidate.tau,
         "batch": batch if candidate.stage != "prefill" and _known(instance, candidate) else None,
         "compute_s": None if work is None else work.compute,
@@ -121,6 +123,16 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "provenance": "roofline" if candidate.measured is None else "measured",
         "reason": None,
     }
+
+
+def _cut(candidate: Candidate) -> str:
+    """How a unit is cut, and what else it takes."""
+    if candidate.cut is None:
+        return Parallelism(tp=candidate.tp, pp=candidate.pp).text
+    parts = [f"{part.cards} {part.group} for {part.stage}" for part in candidate.parts]
+    parts += [f"{candidate.cut.micro} micro-batches"] if candidate.cut.micro > 1 else []
+    parts += [] if candidate.cut.resident is None else [f"{candidate.cut.resident} experts a layer on the GPU"]
+    return ", ".join([candidate.cut.text, *parts])
 
 
 def _known(instance: Instance, candidate: Candidate) -> bool:
@@ -138,6 +150,7 @@ def _rejected(data: Data) -> list[dict[str, Any]]:
             "cards": None,
             "tp": None,
             "pp": None,
+            "cut": None,
             "step_s": None,
             "batch": None,
             "compute_s": None,
