@@ -30,7 +30,7 @@ def spread(
     described, routed = instance.hardware.groups[group], shape.routed
     cards = tp * (ep if dp == 1 else dp)
     block = blocked(cards, described.per_server)
-    if routed is None or ep > routed.experts or block is None or tp > described.per_server or cards < 2:
+    if routed is None or routed.experts % ep or block is None or tp > described.per_server or cards < 2:
         return None
     if described.scale_up is None or (dp > 1 and ep != cards) or (dp == 1 and (cards > block or micro > 1)):
         return None
@@ -74,7 +74,7 @@ def apart(
     block, block_there = blocked(tp * dp, here.per_server), blocked(count, there.per_server)
     if block is None or block_there is None or tp > here.per_server or (tp > 1 and here.scale_up is None):
         return None
-    if pooled and (shape.routed is None or count > shape.routed.experts):
+    if pooled and (shape.routed is None or shape.routed.experts % count):
         return None
     if not pooled and (count > there.per_server or (count > 1 and there.scale_up is None)):
         return None
