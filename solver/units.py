@@ -99,11 +99,16 @@ def costs(shape: Shape, device: Device, workload: Workload) -> Costs:
     return _costs(shape, device, workload.classes, workload.longest_total if workload.longest else None)
 
 
+@lru_cache(maxsize=256)
+def _alone(classes: tuple[LengthClass, ...]) -> Workload:
+    """A workload of these classes: two workloads that differ in rates or names cost the same."""
+    lengths = [Length.model_construct(**one._asdict()) for one in classes]
+    return Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0)
+
+
 @lru_cache(maxsize=4096)
 def _costs(shape: Shape, device: Device, classes: tuple[LengthClass, ...], longest: int | None) -> Costs:
-    # a workload of these classes alone: two workloads that differ in rates or names cost the same
-    lengths = [Length.model_construct(**one._asdict()) for one in classes]
-    alone = Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0)
+    alone = _alone(classes)
     held = physics.held_state(shape, device, alone)
     if longest is not None:
         held = (longest - 1.0) * physics.state_on_card(shape, device)
