@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from models.errors import Problem
+from models.experts.named import misfit
+from models.llm import Llm
 from models.plain import Path, entries, is_whole, mapping, problem
 from models.shapes import EXPERTS
 
@@ -34,18 +36,37 @@ def _experts(llm: dict[str, Any]) -> int | None:
     return next((llm[key] for key in EXPERTS if is_whole(llm.get(key)) and llm[key] > 0), None)
 
 
+def _sparse(llm: dict[str, Any]) -> int | None:
+    """Layers with experts, where the keys that say it are whole numbers."""
+    keys = ("num_hidden_layers", "first_k_dense_replace", "moe_layer_freq", "decoder_sparse_step")
+    said = {key: llm.get(key) for key in keys}
+    only = llm.get("mlp_only_layers")
+    if not is_whole(said["num_hidden_layers"]) or not all(value is None or is_whole(value) for value in said.values()):
+        return None
+    return Llm.model_construct(**said, mlp_only_layers=only if isinstance(only, list) else None).sparse_layers
+
+
 def _cards(group: dict[str, Any]) -> int | None:
     servers, each = group.get("servers"), group.get("per_server")
     return servers * each if is_whole(servers) and is_whole(each) else None
 
 
 def _degrees(llm: dict[str, Any], path: Path, experts: int | None, most: int | None) -> Iterator[Problem]:
+    even = llm.get("expert_loads") is None  # else replicas fill up what is left over
     for index, degree in _listed(llm, "ep"):
         if degree > 1 and experts is None:
             yield problem((*path, "ep", index), "the model has no experts to spread", degree, "1, or no ep")
-        elif degree > 1 and experts is not None and experts % degree:
+        elif degree > 1 and experts is not None and (degree > experts or (even and experts % degree)):
             fitting = ", ".join(str(d) for d in range(1, min(experts, 512) + 1) if experts % d == 0)
             yield problem((*path, "ep", index), f"does not divide the {experts} experts", degree, f"one of {fitting}")
+    table = llm.get("expert_loads")
+    if isinstance(table, list) and experts is None:
+        accepted = "a mixture of experts"
+        yield problem((*path, "expert_loads"), "the model has no experts that tokens choose", None, accepted)
+    elif isinstance(table, list) and experts is not None and (layers := _sparse(llm)) is not None:
+        reason, accepted = misfit(table, experts, layers)
+        if reason:
+            yield problem((*path, "expert_loads"), reason, None, accepted)
     yield from _wider(llm, "ep", path, most, "GPUs of the largest group")
     yield from _wider(llm, "dp", path, most, "GPUs of the largest group")
 

@@ -8,6 +8,7 @@ from models.base import Described
 from models.hardware import Degrees, Precision, WeightPrecision
 from models.quantities import Count
 
+PositiveNumber = Annotated[float, Field(gt=0.0, le=1e12)]
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
 
 
@@ -65,10 +66,26 @@ class Llm(Described):
     """GPUs over which units spread experts; default: the group's."""
     dp: Degrees | None = None
     """Groups of GPUs in such a unit that hold requests of their own; default: the group's."""
+    expert_loads: list[list[PositiveNumber]] | None = None
+    """Tokens of each expert over the mean, one row for each layer with experts, or one for all: a file of one array, as
+    `inferplan experts` reads it, or rows. Default: each as often as the others.
+    """
     weights: WeightPrecision
     """Precision of the layer matrices; embeddings, head and norms stay BF16."""
     kv: Precision
     """Precision of the context state."""
+
+    @property
+    def sparse_layers(self) -> int:
+        """Layers of a mixture of experts that have experts, as Hugging Face configurations say it."""
+        return sum(self._is_sparse(layer) for layer in range(self.num_hidden_layers))
+
+    def _is_sparse(self, layer: int) -> bool:
+        if layer < (self.first_k_dense_replace or 0) or layer in (self.mlp_only_layers or []):
+            return False
+        if self.moe_layer_freq and layer % self.moe_layer_freq:
+            return False
+        return (layer + 1) % (self.decoder_sparse_step or 1) == 0
 
     @property
     def experts(self) -> int | None:

@@ -31,9 +31,22 @@ def resolve(data: dict[str, Any], base: Folder | None = None) -> tuple[dict[str,
                 link["duplex"] = "per-direction"
     for name, llm in _mappings(resolved.get("models")):
         problems.extend(_llm(llm, ("models", name)))
+        if llm.get("expert_loads") is not None:
+            problems.extend(_loads(llm, ("models", name, "expert_loads"), base))
     for name, workload in _mappings(resolved.get("workloads")):
         problems.extend(_workload(workload, ("workloads", name), base))
     return resolved, problems
+
+
+def _loads(llm: dict[str, Any], path: Path, base: Folder | None) -> list[Problem]:
+    from models.experts import named  # here, since few instances have some
+
+    try:
+        llm["expert_loads"] = named.rows(llm["expert_loads"], path, base)
+    except BadInput as error:
+        llm.pop("expert_loads")
+        return list(error.problems)
+    return []
 
 
 def _workload(workload: dict[str, Any], path: Path, base: Folder | None) -> list[Problem]:

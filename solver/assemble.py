@@ -40,6 +40,7 @@ def pools(chosen: Chosen) -> list[Pool]:
                 parallelism=Parallelism(tp=candidate.tp, pp=candidate.pp) if cut is None else cut.parallelism,
                 micro_batches=1 if cut is None else cut.micro,
                 resident_experts=None if cut is None else cut.resident,
+                redundant_experts=0 if cut is None else cut.redundant,
                 batch=max(candidate.batches.values()) if known else None,
                 batches=dict(candidate.batches) if candidate.stage != "prefill" else {},
                 shares=owner.name if candidate.face else None,

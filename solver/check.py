@@ -131,6 +131,7 @@ def _cut(candidate: Candidate) -> str:
         return Parallelism(tp=candidate.tp, pp=candidate.pp).text
     parts = [f"{part.cards} {part.group} for {part.stage}" for part in candidate.parts]
     parts += [f"{candidate.cut.micro} micro-batches"] if candidate.cut.micro > 1 else []
+    parts += [f"{candidate.cut.redundant} redundant experts"] if candidate.cut.redundant else []
     parts += [] if candidate.cut.resident is None else [f"{candidate.cut.resident} experts a layer on the GPU"]
     return ", ".join([candidate.cut.text, *parts])
 

@@ -50,14 +50,15 @@ class Built:
         where = (self.instance, self.topology, pool.group)
         if self.measured is not None:
             return None
+        micro, spare = pool.micro_batches, pool.redundant_experts
         if self.parts:
             part = self.parts[0]
-            experts, count, micro = part.stage == "expert", part.cards_per_unit, pool.micro_batches
-            return build.apart(*where, pool.model, self.shape, said.tp, said.dp, part.group, count, experts, micro)
+            beside = (part.group, part.cards_per_unit, part.stage == "expert")
+            return build.apart(*where, pool.model, self.shape, said.tp, said.dp, *beside, micro, spare)
         if pool.resident_experts is not None:
             return build.hosted(self.instance, pool.group, pool.model, self.shape, said.tp, pool.resident_experts)
         if said.ep > 1 or said.dp > 1:
-            return build.spread(*where, self.shape, said.tp, said.ep, said.dp, pool.micro_batches)
+            return build.spread(*where, self.shape, said.tp, said.ep, said.dp, micro, spare)
         return cuts.one(*where, self.shape, said.tp, said.pp)
 
     @property
@@ -88,7 +89,8 @@ class Built:
         """Why such a unit cannot be; "" when it can."""
         pool, said, group = self.pool, self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
         degrees = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
-        if min(degrees) < 1 or (pool.step_s is not None and pool.step_s <= 0) or (pool.resident_experts or 0) < 0:
+        few = min(pool.resident_experts or 0, pool.redundant_experts) < 0
+        if min(degrees) < 1 or (pool.step_s is not None and pool.step_s <= 0) or few:
             return "is cut, or paced, by nothing"
         if self.measured is not None:
             same = (self.measured.group, self.measured.model, self.measured.stage)

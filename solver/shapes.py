@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from models.llm import Llm
 from solver.formulas import experts as formulas
 from solver.formulas import parameters, state, work
+from solver.popularity import Popularity, popularity
 
 BYTES = {"bf16": 2.0, "fp8": 1.0, "int4": 0.5}
 """Bytes of an element by precision, scales of quantised ones apart."""
@@ -26,6 +27,12 @@ class Routed:
     """Of a layer, by each token."""
     params: float
     """Parameters of one."""
+    loads: Popularity | None = None
+    """How often each is chosen; None: all as often."""
+
+    def skew(self, places: int, slots: int) -> float:
+        """Rows of the busiest of so many places over the mean, chance apart."""
+        return 1.0 if self.loads is None else self.loads.skew(places, slots)
 
     def touched(self, tokens: float) -> float:
         """Experts of a layer that so many tokens touch on average."""
@@ -157,21 +164,14 @@ def _feed_forward(llm: Llm) -> tuple[float, Routed | None]:
     experts, layers = llm.experts, llm.num_hidden_layers
     if not experts:
         return layers * dense, None
-    sparse = sum(is_sparse(llm, layer) for layer in range(layers))
+    sparse = llm.sparse_layers
     width = llm.moe_intermediate_size or llm.intermediate_size
     every = parameters.router_parameters(llm.hidden_size, experts)
     every += parameters.expert_parameters(llm.hidden_size, width, llm.n_shared_experts or 0)
     each = parameters.expert_parameters(llm.hidden_size, width, 1)
-    return (layers - sparse) * dense + sparse * every, Routed(sparse, experts, llm.num_experts_per_tok or 1, each)
-
-
-def is_sparse(llm: Llm, layer: int) -> bool:
-    """Whether a layer of a mixture of experts has experts, as Hugging Face configurations say it."""
-    if layer < (llm.first_k_dense_replace or 0) or layer in (llm.mlp_only_layers or []):
-        return False
-    if llm.moe_layer_freq and layer % llm.moe_layer_freq:
-        return False
-    return (layer + 1) % (llm.decoder_sparse_step or 1) == 0
+    loads = popularity(tuple(map(tuple, llm.expert_loads))) if llm.expert_loads else None
+    routed = Routed(sparse, experts, llm.num_experts_per_tok or 1, each, loads)
+    return (layers - sparse) * dense + sparse * every, routed
 
 
 def state_bytes_per_token(llm: Llm) -> float:

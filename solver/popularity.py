@@ -1,0 +1,42 @@
+"""How unevenly tokens choose experts, and what replicas make of it: the busiest place over the mean (section 9.4.2).
+
+Placements are those of :mod:`solver.experts`; here they are only searched for quickly.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from models.experts.layout import TOKENS, Layout
+from solver.experts.place import Effort, place
+from solver.experts.result import card_times
+
+QUICK = Effort(rounds=0, tries=0)
+
+
+class Popularity:
+    """Loads of experts, with the skew of every number of places and slots that was asked for."""
+
+    def __init__(self, rows: tuple[tuple[float, ...], ...]) -> None:
+        self._tokens = np.array(rows)
+        self._known: dict[tuple[int, int], float] = {}
+
+    def skew(self, places: int, slots: int) -> float:
+        """Rows of the busiest of so many places over the mean, all layers together; ``slots`` are those of a place."""
+        key = (places, slots)
+        if key not in self._known:
+            self._known[key] = self._placed(places, slots)
+        return self._known[key]
+
+    def _placed(self, places: int, slots: int) -> float:
+        if places == 1:
+            return 1.0
+        placement, _ = place(self._tokens, Layout((slots,) * places), TOKENS, QUICK)
+        times = card_times(placement, self._tokens, TOKENS)
+        return float(times.max(1).sum() / times.mean(1).sum())
+
+
+@lru_cache(maxsize=32)
+def popularity(rows: tuple[tuple[float, ...], ...]) -> Popularity:
+    """The one object for these loads, so that what was placed once is known."""
+    return Popularity(rows)
