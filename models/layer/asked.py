@@ -85,7 +85,7 @@ class Offloading(OfExperts):
     """Tokens that arrive a second, for what the CPU can compute."""
 
 
-class Group(Described):
+class ExchangeGroup(Described):
     """One group of servers whose cards all have tokens and experts."""
 
     servers: Cards
@@ -103,7 +103,7 @@ class Exchange(OfExperts):
     """Of each card with experts, from all sources together; every source sends as many."""
     sources: Annotated[int, Field(ge=1, le=MOST_IN_A_GRAPH)] | None = None
     """Cards of another pool that have the tokens; or `group`."""
-    group: Group | None = None
+    group: ExchangeGroup | None = None
     """In place of `sources`: the cards have the tokens themselves."""
     link: PositiveBytesPerSecond
     """Of each card to the other pool, or to other servers, in one direction."""

@@ -69,8 +69,9 @@ def _offload(name: str, section: dict[str, Any]) -> Iterator[Problem]:
     if (rows is None) == (tokens is None):
         message = "stands beside rows" if rows is not None else "missing, and so are rows"
         yield problem((name, "tokens"), message, tokens, "one of rows and tokens")
-    if isinstance(rows, list) and "over" in section:
+    if isinstance(rows, list) and section.get("over") is not None:
         yield problem((name, "over"), "stands beside a list of rows", section["over"], "left out")
+    yield from _some(name, rows if isinstance(rows, list) else [rows])
     yield from _numbers(name, section)
     yield from _indices((name, "homes"), section.get("homes"), section.get("sockets", 1), "socket")
     if section.get("read") == "remote" and section.get("sockets", 1) not in (1, 2):

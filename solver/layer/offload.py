@@ -100,8 +100,10 @@ class Offloaded:
     best_s: float
     """Each on its quicker side."""
     quicker: str
+    last_cpu_rows: float
+    """Rows of an expert up to which the CPU is at least as quick."""
     first_gpu_rows: float
-    """Rows of an expert from which the GPU is quicker."""
+    """Rows from which the GPU is quicker; infinite: never."""
     cpu_knee_rows: float
     """Rows at which the CPU turns from reading to computing."""
     gpu_knee_rows: float
@@ -127,6 +129,7 @@ def offloaded(asked: Offloading) -> Offloaded:
         gpu_s,
         both.batch(rows)[0],
         quicker,
+        both.last_cpu_rows(),
         both.first_gpu_rows(),
         _knee(both, both.cpu),
         _knee(both, both.gpu),

@@ -120,18 +120,22 @@ def _request(both: Handoffs, tokens: int, output: int) -> Request:
 
 
 def _flips(asked: Separation, both: Handoffs, startup: float) -> Iterator[Flip]:
-    """The startup of one step, the output at which AF overtakes, then startup and link of each whole request."""
+    """The startup of one step, the output from which AF has taken longer, then startup and link of each output.
+
+    Prefill apart: a prefill under AF hands over more than its state wherever KV heads are no wider than the model.
+    """
     if startup > 0:
         yield Flip("separate.startup", "one step", startup, "s", "af", "pd", asked.startup)
     dearer = both.dearer_after(asked.input) + 1.0  # the first token needs no step
     if math.isfinite(dearer):
-        yield Flip("separate.output", "decode alone", dearer, "tokens", "af", "pd", float(asked.output[0]))
+        yield Flip("separate.output", "decode", dearer, "tokens", "af", "pd", float(asked.output[0]))
     for output in asked.output:
         for key, stated, unit in (("startup", both.startup, "s"), ("link", both.link, "B/s")):
             for value, below, above in changes(partial(_moved, both, asked.input, output, key), around(stated)):
-                yield Flip(f"separate.{key}", f"{output} tokens out", value, unit, below, above, stated)
+                yield Flip(f"separate.{key}", f"decode of {output} tokens", value, unit, below, above, stated)
 
 
 def _moved(both: Handoffs, tokens: int, output: int, key: str, value: float) -> str:
     moved = replace(both, startup=value) if key == "startup" else replace(both, link=value)
-    return _request(moved, tokens, output).quicker
+    found = _request(moved, tokens, output)
+    return _quicker(found.decode_s, found.pd_s)
