@@ -22,8 +22,8 @@ from models.quantities import (
 Precision = Literal["bf16", "fp8", "int8", "int4"]
 Cards = Annotated[int, Field(ge=1, le=MOST_EXPERTS)]
 Stage = Annotated[str, Field(min_length=1)]
-MOST_IN_A_GRAPH = 64
-"""Cards of a side of which cuts are looked for."""
+MOST_IN_A_GRAPH = 32
+"""Cards of a side: for more of them it takes a minute to look for cuts."""
 MOST_CHOICES = 10**9
 """Choices that a simulation draws in all."""
 
@@ -99,8 +99,14 @@ class Exchange(OfExperts):
 
     gpu: CatalogGpu
     efficiency: Efficiency = Field(default_factory=Efficiency)
-    rows: Annotated[list[Rows], Field(min_length=1, max_length=MOST_IN_A_GRAPH)]
+    rows: Annotated[list[Rows], Field(min_length=1, max_length=MOST_IN_A_GRAPH)] | None = None
     """Of each card with experts, from all sources together; every source sends as many."""
+    tokens: TokenCount | None = None
+    """In place of `rows`: a batch, its choices spread evenly, experts dealt to `cards` in order."""
+    cards: Annotated[int, Field(ge=1, le=MOST_IN_A_GRAPH)] | None = None
+    """Cards with experts."""
+    hot: Rows | None = None
+    """Rows of the first expert; the others share the rest."""
     sources: Annotated[int, Field(ge=1, le=MOST_IN_A_GRAPH)] | None = None
     """Cards of another pool that have the tokens; or `group`."""
     group: ExchangeGroup | None = None
@@ -185,7 +191,7 @@ class RandomChoices(Described):
     """Batches in which each token chooses evenly and whatever the others choose."""
 
     batches: Annotated[int, Field(ge=2, le=100_000)] = 1000
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
 
 
 class Skewed(Described):

@@ -113,12 +113,39 @@ def _exchange(name: str, section: dict[str, Any]) -> Iterator[Problem]:
         yield problem((name, "group" if group is not None else "sources"), message, None, "one of sources and group")
     if group is not None and section.get("between") is not None:
         yield problem((name, "between"), "is for two pools", section["between"], "sources in place of group")
-    if isinstance(group, dict) and isinstance(rows, list):
-        servers, each = group.get("servers"), group.get("per_server")
-        if is_whole(servers) and is_whole(each) and servers * each != len(rows):
-            message = f"{len(rows)} cards have rows, the servers have {servers * each}"
-            yield problem((name, "rows"), message, None, f"{servers * each} numbers")
+    yield from _batch(name, section)
+    cards = _length(rows) if rows is not None else section.get("cards")
+    servers, each = mapping(group).get("servers"), mapping(group).get("per_server")
+    if is_whole(servers) and is_whole(each) and is_whole(cards) and servers * each != cards:
+        message = f"{cards} cards have experts, the servers have {servers * each}"
+        where = (name, "cards" if rows is None else "rows")
+        yield problem(where, message, None, f"{servers * each} cards")
     yield from _some(name, rows)
+
+
+def _batch(name: str, section: dict[str, Any]) -> Iterator[Problem]:
+    """Rows of each card, or a batch and cards that experts are dealt to."""
+    rows, tokens, cards, hot = (section.get(key) for key in ("rows", "tokens", "cards", "hot"))
+    if (rows is None) == (tokens is None):
+        message = "stands beside rows" if rows is not None else "missing, and so are rows"
+        yield problem((name, "tokens"), message, tokens, "one of rows and tokens")
+    for key, value in (("cards", cards), ("hot", hot)):
+        if rows is not None and value is not None:
+            yield problem((name, key), "stands beside rows", value, "left out, or tokens in place of rows")
+    if rows is not None or tokens is None:
+        return
+    if cards is None:
+        yield problem((name, "cards"), "missing: experts are dealt to cards", None, "a number of cards")
+    count = count_of(section)
+    for key, known in (("experts", count), ("chosen", _chosen_of(section))):
+        if known is None and section.get("expert") is not None:
+            yield problem((name, "expert", key), "missing: tokens need it", None, "a whole number")
+    if is_whole(cards) and count is not None and cards > count:
+        yield problem((name, "cards"), "some cards would have no expert", cards, f"at most {count}")
+    if is_whole(tokens) and isinstance(hot, int | float) and hot > tokens:
+        yield problem((name, "hot"), "is more than one row of each token", hot, f"at most {tokens}")
+    if hot is not None and count == 1:
+        yield problem((name, "hot"), "the layer has no other expert", hot, "left out")
 
 
 def _some(name: str, rows: object) -> Iterator[Problem]:

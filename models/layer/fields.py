@@ -87,5 +87,5 @@ Rows = Annotated[float, BeforeValidator(_row)]
 RowList = Annotated[list[Rows], Field(min_length=1, max_length=MOST_EXPERTS)]
 OneOrMore = BeforeValidator(_listed)
 """A single value is a list of one."""
-Index = Annotated[int, Field(ge=0, lt=MOST_EXPERTS)]
+Index = Annotated[int, Field(ge=0, le=MOST_EXPERTS - 1)]
 """Of an expert, a card or a socket, counted from 0."""

@@ -2,19 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import networkx as nx
+from dataclasses import dataclass, replace
 
 from models.layer.asked import Exchange
 from solver import exchange, skew
 from solver.exchange import Bound, Card, Stages, Traffic
-from solver.expert_work import Engine, gpu
+from solver.expert_work import gpu
 from solver.flips import SPAN, Flip
 from solver.formulas import exchange as formulas
 from solver.formulas import handoff
-from solver.layer.shape import Experts, experts_of
+from solver.layer.case import Case, Computed, rows_of
+from solver.layer.shape import experts_of
 from solver.pipeline import contention_limit
 from solver.shapes import BYTES
 
@@ -37,17 +35,6 @@ class Way:
     """`send`, `receive`, both, or `cut` when that takes longer than any card."""
     edges: tuple[str, ...]
     """Links that lead out of that cut."""
-
-
-@dataclass(frozen=True)
-class Computed:
-    """The card that takes longest."""
-
-    rows: float
-    flops: float
-    compute_s: float
-    read_s: float | None
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -110,77 +97,20 @@ class Exchanged:
     crossovers: tuple[Flip, ...]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A batch on its cards."""
-
-    whole: Experts
-    engine: Engine
-    asked: Exchange
-
-    @property
-    def row_bytes(self) -> tuple[float, float]:
-        """Of an input and of a result."""
-        back = self.whole.expert.activations(1.0)
-        return back * BYTES[self.asked.dispatch] / BYTES["bf16"], back
-
-    def graph(self) -> "nx.DiGraph[Any]":
-        """The links."""
-        group = self.asked.group
-        if group is not None:
-            return exchange.one_group(group.servers, group.per_server, group.inside, self.asked.link)
-        return exchange.two_pools(self.asked.sources or 1, len(self.asked.rows), self.asked.link, self.asked.between)
-
-    def cards(self) -> tuple[list[Card], list[Card]]:
-        """Those with tokens and those with experts."""
-        group, count = self.asked.group, len(self.asked.rows)
-        if group is not None:
-            cards: list[Card] = [divmod(card, group.per_server) for card in range(count)]
-            return cards, cards
-        return [(0, card) for card in range(self.asked.sources or 1)], [(1, card) for card in range(count)]
-
-    def traffic(self) -> tuple[Traffic, Traffic]:
-        """Of both exchanges."""
-        sources, holders = self.cards()
-        rows = dict(zip(holders, self.asked.rows, strict=True))
-        there, back = self.row_bytes
-        return exchange.dispatch(rows, sources, there), exchange.combine(rows, sources, back)
-
-    def bounds(self) -> tuple[Bound, Bound]:
-        """Of both exchanges."""
-        graph, (there, back) = self.graph(), self.traffic()
-        return exchange.bound(graph, there), exchange.bound(graph, back)
-
-    def computed(self) -> Computed:
-        """The busiest card; without a number of experts nothing is read."""
-        rows, read = max(self.asked.rows), self.asked.experts_per_card
-        flops, weights = self.whole.expert.flops(rows), self.whole.bytes(read or 0)
-        seconds = formulas.card_seconds(flops, weights, self.engine.flops, self.engine.bandwidth)
-        read_s = weights / self.engine.bandwidth if read else None
-        return Computed(rows, flops, flops / self.engine.flops, read_s, seconds)
-
-    def stages(self) -> Stages:
-        """Of the layer."""
-        there, back = self.bounds()
-        return Stages(there.seconds, self.computed().seconds, back.seconds)
-
-    def changed(self, **keys: Any) -> "Case":
-        """The same under another question."""
-        return Case(self.whole, self.engine, self.asked.model_copy(update=keys))
-
-
 def exchanged(asked: Exchange) -> Exchanged:
     """The answer to an `exchange` section."""
-    case = Case(experts_of(asked), gpu(asked.gpu, asked.efficiency), asked)
+    whole = experts_of(asked)
+    rows = tuple(rows_of(asked, whole))
+    case = Case(whole, gpu(asked.gpu, asked.efficiency), asked, rows)
     (there, back), computed = case.bounds(), case.computed()
     stages = Stages(there.seconds, computed.seconds, back.seconds)
     traffic = case.traffic()
     row_bytes = case.row_bytes[1]
     longest = max(zip(stages.all, ("dispatch", "compute", "combine"), strict=True), key=lambda one: one[0])[1]
     return Exchanged(
-        tuple(asked.rows),
-        sum(asked.rows) / len(asked.rows),
-        skew.skew(asked.rows),
+        rows,
+        sum(rows) / len(rows),
+        skew.skew(rows),
         handoff.transfer_seconds(row_bytes, asked.link),
         case.whole.expert.flops(1.0) / case.engine.flops,
         _way(traffic[0], there),
@@ -192,8 +122,8 @@ def exchanged(asked: Exchange) -> Exchanged:
         formulas.admitted_rate(1.0, max(stages.all)),
         _micro(stages, asked.micro_batches) if asked.micro_batches else None,
         _messages(case, asked.requests) if asked.requests else None,
-        tuple(_steps(case, stages.total)),
-        tuple(_flips(case, computed.seconds)),
+        tuple(_steps(case, stages)),
+        (*_narrow(asked, sum(traffic[1].values()), back), *_flips(case, computed.seconds)),
     )
 
 
@@ -228,44 +158,53 @@ def _messages(case: Case, requests: float) -> Messages:
     return Messages(row, least, "bytes" if row > least else "requests")
 
 
-def _steps(case: Case, now: float) -> Iterator[Step]:
+def _steps(case: Case, now: Stages) -> Iterator[Step]:
     asked = case.asked
-    tried = {"twice the link of each card": case.changed(link=2.0 * asked.link)}
+    tried = {"twice the link of each card": case.changed(link=2.0 * asked.link).stages()}
     if asked.between is not None:
-        tried["twice what the switches carry"] = case.changed(between=2.0 * asked.between)
+        tried["twice what the switches carry"] = case.changed(between=2.0 * asked.between).stages()
     if asked.group is not None:
         wider = asked.group.model_copy(update={"inside": 2.0 * asked.group.inside})
-        tried["twice the link inside servers"] = case.changed(group=wider)
+        tried["twice the link inside servers"] = case.changed(group=wider).stages()
     if asked.dispatch == "bf16":
-        tried["dispatch in FP8"] = case.changed(dispatch="fp8")
-    if skew.skew(asked.rows) > SAME:
-        tried["rows spread evenly"] = case.changed(rows=[sum(asked.rows) / len(asked.rows)] * len(asked.rows))
-    quick = Engine(2.0 * case.engine.flops, 2.0 * case.engine.bandwidth)
-    tried["cards twice as quick"] = Case(case.whole, quick, asked)
-    for change, other in tried.items():
-        total = other.stages().total
-        yield Step(change, total, now - total)
+        tried["dispatch in FP8"] = replace(now, dispatch=now.dispatch * BYTES["fp8"] / BYTES["bf16"])
+    if skew.skew(case.rows) > SAME:
+        even = (sum(case.rows) / len(case.rows),) * len(case.rows)
+        tried["rows spread evenly"] = replace(case, rows=even).stages()
+    tried["cards twice as quick"] = replace(now, compute=now.compute / 2.0)
+    for change, stages in tried.items():
+        yield Step(change, stages.total, now.total - stages.total)
+
+
+def _narrow(asked: Exchange, crossing: float, found: Bound) -> Iterator[Flip]:
+    """What the switches of two pools must carry so that they do not bind; all the traffic crosses them."""
+    if asked.between is not None:
+        enough = crossing / max(found.send, found.receive)
+        yield Flip("exchange.between", "an exchange", enough, "B/s", "the switches", "a card", asked.between)
 
 
 def _flips(case: Case, compute: float) -> Iterator[Flip]:
-    """The link of a card from which the experts take longer than either exchange."""
+    """The link of a card from which the experts take longer than either exchange.
+
+    All links carry as much both ways, and results are no smaller than inputs, so that combine is the slower one.
+    """
     stated, fixed = case.asked.link, _fixed(case)
     link = stated / SPAN
     while link <= stated * SPAN:
         moved = case.changed(link=link)
-        slowest = max(moved.bounds(), key=lambda found: found.seconds)
-        if slowest.seconds <= compute * SAME:
+        graph, (_, back) = moved.graph(), moved.traffic()
+        found = exchange.bound(graph, back)
+        if found.seconds <= compute * SAME:
             if link > stated / SPAN:
                 yield Flip("exchange.link", "the layer", link, "B/s", "an exchange", "the experts", stated)
             return
-        graph = moved.graph()
-        widths = {edge: graph.edges[edge]["capacity"] for edge in slowest.across}
+        widths = {edge: graph.edges[edge]["capacity"] for edge in found.across}
         kept = sum(width for edge, width in widths.items() if edge in fixed)
         scaled = (sum(widths.values()) - kept) / link
         if not scaled:
             return  # what binds does not depend on this link
         # The next link is that at which this cut takes as long as the experts; another cut may then bind.
-        link = (slowest.seconds * sum(widths.values()) / compute - kept) / scaled
+        link = (found.seconds * sum(widths.values()) / compute - kept) / scaled
 
 
 def _fixed(case: Case) -> set[tuple[Card, Card]]:
