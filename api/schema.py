@@ -89,9 +89,10 @@ def _below(base: type[Described]) -> list[type[Described]]:
 
 
 def _texts(model: type[Described]) -> dict[str, str]:
-    """Attribute -> the string that stands under it in the source."""
+    """Attribute -> the string that stands under it in the source, those that are inherited too."""
+    bases = [base for base in model.__bases__ if issubclass(base, Described) and base is not Described]
+    texts: dict[str, str] = {name: text for base in bases for name, text in _texts(base).items()}
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    texts: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for before, after in itertools.pairwise(statements):
         match before, after:

@@ -57,7 +57,10 @@ class FromCatalog:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         names = {"type": "string", "enum": list(catalog.names(self.kind))}
         changed = {"type": "object", "properties": {"catalog": names}, "required": ["catalog"]}
-        return {"anyOf": [names, changed, handler(schema)]}
+        own = handler(schema)
+        full = handler.resolve_ref_schema(own)
+        full["required"] = [key for key in full["required"] if key not in ("weights", "kv")]  # see `described`
+        return {"anyOf": [names, changed, own]}
 
 
 def _row(value: object) -> object:
