@@ -210,7 +210,7 @@ def _copies(block: dict[str, Any]) -> list[str]:
         f"  Before, it reads and writes {words.number(block['first_traffic_bytes'] / 1e6, 5)} MB a batch.",
         f"  Copying {size(block['copied_bytes'])} takes {took(block['copy_s'])}: it pays {pays}."
         if block["fits"]
-        else f"  {size(block['copied_bytes'])} of copies have no room on card {cards}: until it is made, they never pay.",
+        else f"  {size(block['copied_bytes'])} of copies have no room on card {cards}; without it they never pay.",
     ]
     for one in block["lasting"] if block["fits"] else []:
         says = "worth it" if one["worth"] else "not worth it"
