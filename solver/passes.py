@@ -3,10 +3,8 @@
 A stage takes the longer of computing and reading, and beside it the sums over its GPUs and the hop to the next stage.
 """
 
-from collections.abc import Callable
-
 from models.workload import LengthClass
-from solver.device import Device, Step, Work
+from solver.device import Device, Step, Touching, Work
 from solver.formulas import experts, parallel, parameters, stages, state, work
 from solver.shapes import Shape
 
@@ -76,15 +74,14 @@ def decode(shape: Shape, device: Device, context: float) -> Step:
     return Step(fixed, each, compute, beside, _beside(shape, device, 1.0) - beside + query, touching)
 
 
-def _touching(shape: Shape, device: Device) -> Callable[[float], float] | None:
+def _touching(shape: Shape, device: Device) -> Touching | None:
     """Memory seconds of the experts that a batch touches, on the slowest stage."""
     routed = shape.routed
     if routed is None:
         return None
     share = max(share for share, _ in _layers(shape, device))
     each = share * experts.weight_bytes(routed.params, shape.element_bytes, layers=routed.layers)
-    seconds = stages.memory_seconds(each, device.bandwidth) / device.tp
-    return lambda batch: seconds * routed.touched(batch)
+    return Touching(stages.memory_seconds(each, device.bandwidth) / device.tp, routed)
 
 
 def class_prefill(shape: Shape, device: Device, one: LengthClass) -> Work:

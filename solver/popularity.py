@@ -19,21 +19,24 @@ class Popularity:
 
     def __init__(self, rows: tuple[tuple[float, ...], ...]) -> None:
         self._tokens = np.array(rows)
-        self._known: dict[tuple[int, int], float] = {}
+        self._known: dict[tuple[int, int], tuple[float, float]] = {}
 
     def skew(self, places: int, slots: int) -> float:
         """Rows of the busiest of so many places over the mean, all layers together; ``slots`` are those of a place."""
+        return self._placed(places, slots)[0]
+
+    def balancedness(self, places: int, slots: int) -> float:
+        """Mean rows over those of the busiest place, mean over the layers."""
+        return self._placed(places, slots)[1]
+
+    def _placed(self, places: int, slots: int) -> tuple[float, float]:
         key = (places, slots)
         if key not in self._known:
-            self._known[key] = self._placed(places, slots)
+            placement, _ = place(self._tokens, Layout((slots,) * places), TOKENS, QUICK)
+            rows = card_times(placement, self._tokens, TOKENS)
+            skew = float(rows.max(1).sum() / rows.mean(1).sum())
+            self._known[key] = skew, float((rows.mean(1) / rows.max(1)).mean())
         return self._known[key]
-
-    def _placed(self, places: int, slots: int) -> float:
-        if places == 1:
-            return 1.0
-        placement, _ = place(self._tokens, Layout((slots,) * places), TOKENS, QUICK)
-        times = card_times(placement, self._tokens, TOKENS)
-        return float(times.max(1).sum() / times.mean(1).sum())
 
 
 @lru_cache(maxsize=32)

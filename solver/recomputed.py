@@ -122,14 +122,9 @@ class Built:
         if self.measured is not None:
             return (_measured_seconds(self.measured, name, workload),)
         gpu, kind = self.device, self.pool.serves
-        classes = [(one.share, physics.class_prefill(self.shape, gpu, one)) for one in workload.classes]
-        whole = sum(share * part.seconds for share, part in classes) / gpu.streams
+        before = self._before(workload)
         if kind == "prefill":
-            return (whole,)
-        compute = sum(share * (part.compute + part.beside) for share, part in classes)
-        reading = sum(share * (part.memory + part.beside) for share, part in classes)
-        first = {"decode": (0.0, 0.0), "chunked": (compute, reading)}
-        before = first.get("decode" if kind == "decode" else self.pool.scheme, (whole, whole))
+            return (before[0],)
         if self.pool.step_s is not None:
             return self._paced(workload, before, self.pool.step_s)
         calls, size = physics.mean_calls(workload), self._in_step(name)
@@ -140,10 +135,10 @@ class Built:
             calls * ((step.fixed + step.beside) / size + step.memory + step.beside_each),
         )
         if self.pool.scheme == "hybrid":
-            return (max(own) + (0.0 if kind == "decode" else whole),)
+            return (max(own) + before[0],)
         if kind == "decode" or self.pool.scheme == "chunked":
             return before[0] + own[0], before[1] + own[1]
-        return (whole + max(own),)
+        return (before[0] + max(own),)
 
     def _in_step(self, name: str) -> float:
         """Requests of a step of one stage, when the unit is full of a workload."""
@@ -172,19 +167,31 @@ class Built:
         return self.device.memory - physics.weights_on_card(self.shape, self.device) - self.buffer()
 
     def _line(self, workload: Workload) -> Step:
-        """The step as a straight line for every batch that fits, in memory and in the step time; see `Step.upto`."""
-        sigma = (self.pool.step_s or 0.0) / self.device.pp
-        largest = 1.0
+        """The step as a straight line, exact at what the unit holds when full of one workload; see `Step.upto`."""
+        gpu, sigma, largest = self.device, (self.pool.step_s or 0.0) / self.device.pp, 1.0
         for name in self.pool.rates:
             other = self.instance.workloads[name]
-            held = physics.held_state(self.shape, self.device, other)
-            most = self._room() * self.device.streams / held if held else 1.0
+            if gpu.layout is not None and other != workload:
+                continue
+            held = physics.held_state(self.shape, gpu, other)
+            most = self._room() * gpu.streams / held if held else 1.0
             most = min(most, float(other.batch)) if isinstance(other.batch, int) else most
-            step = physics.workload_decode(self.shape, self.device, other)
-            size = max(1.0, step.within(sigma, max(1.0, most / self.device.pp)))
-            if self.device.layout is None or other == workload:
-                largest = max(largest, size)
-        return physics.workload_decode(self.shape, self.device, workload).upto(largest)
+            calls, first = physics.mean_calls(other), self._before(other)
+            each = [seconds / calls if calls else 0.0 for seconds in first]
+            step = physics.workload_decode(self.shape, gpu, other)
+            largest = max(largest, step.within(sigma, max(1.0, most / gpu.pp), *each))
+        return physics.workload_decode(self.shape, gpu, workload).upto(largest)
+
+    def _before(self, workload: Workload) -> tuple[float, float]:
+        """Compute and memory seconds of the prefill of a request, where its units do that too."""
+        if self.pool.serves == "decode":
+            return 0.0, 0.0
+        classes = [(one.share, physics.class_prefill(self.shape, self.device, one)) for one in workload.classes]
+        if self.pool.scheme == "chunked":
+            compute = sum(share * (part.compute + part.beside) for share, part in classes)
+            return compute, sum(share * (part.memory + part.beside) for share, part in classes)
+        whole = sum(share * part.seconds for share, part in classes) / self.device.streams
+        return whole, whole
 
     def buffer(self) -> float:
         """Bytes of a GPU that are kept free for states that come or go."""

@@ -27,6 +27,7 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     again = {
         "pools": assemble.pools(chosen),
         "handoffs": assemble.handoffs(chosen, phases),
+        "experts": assemble.experts(chosen),
         "workloads": times.workloads(chosen),
         "resources": usage.resources(chosen, drain),
         "drain": drain,

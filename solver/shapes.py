@@ -38,6 +38,10 @@ class Routed:
         """Experts of a layer that so many tokens touch on average."""
         return formulas.active_experts(self.experts, self.chosen, tokens)
 
+    def touched_more(self, tokens: float) -> float:
+        """What one token more adds to that."""
+        return formulas.active_experts_slope(self.experts, self.chosen, tokens)
+
 
 @dataclass(frozen=True)
 class Shape:

@@ -192,7 +192,7 @@ def in_step(gpu: Device, batch: float) -> float:
 def lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
     """Steps as straight lines that hold for up to ``sizes`` requests of each workload, and for any mix of them.
 
-    Where experts are touched, requests of each workload may touch as many as the largest of the batches.
+    Where experts are touched all have the tangent at the largest of the batches.
     """
     largest = max(sizes.values())
     same = gpu.layout is None

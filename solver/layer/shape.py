@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from models.layer.asked import OfExperts
 from solver.expert_work import Expert, expert_of
 from solver.formulas import experts
-from solver.shapes import BYTES, is_sparse
+from solver.shapes import BYTES
 
 WEIGHTS = {"int8": 1.0, "int4": 0.5, **BYTES}
 """Bytes of a weight by precision."""
@@ -38,5 +38,4 @@ def experts_of(asked: OfExperts) -> Experts:
         return Experts(expert, own.experts or 0, own.chosen or 0, own.layers or 0)
     llm = asked.model
     assert llm is not None  # checked when the file was read
-    layers = sum(is_sparse(llm, layer) for layer in range(llm.num_hidden_layers))
-    return Experts(expert_of(llm, width), llm.experts or 0, llm.num_experts_per_tok or 1, layers)
+    return Experts(expert_of(llm, width), llm.experts or 0, llm.num_experts_per_tok or 1, llm.sparse_layers)
