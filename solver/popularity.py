@@ -8,10 +8,6 @@ from functools import lru_cache
 import numpy as np
 
 from models.experts.layout import TOKENS, Layout
-from solver.experts.place import Effort, place
-from solver.experts.result import card_times
-
-QUICK = Effort(rounds=0, tries=0)
 
 
 class Popularity:
@@ -30,9 +26,12 @@ class Popularity:
         return self._placed(places, slots)[1]
 
     def _placed(self, places: int, slots: int) -> tuple[float, float]:
+        from solver.experts.place import Effort, place  # here, since few instances need them
+        from solver.experts.times import card_times
+
         key = (places, slots)
         if key not in self._known:
-            placement, _ = place(self._tokens, Layout((slots,) * places), TOKENS, QUICK)
+            placement, _ = place(self._tokens, Layout((slots,) * places), TOKENS, Effort(rounds=0, tries=0))
             rows = card_times(placement, self._tokens, TOKENS)
             skew = float(rows.max(1).sum() / rows.mean(1).sum())
             self._known[key] = skew, float((rows.mean(1) / rows.max(1)).mean())
