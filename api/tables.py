@@ -79,7 +79,8 @@ def check(found: Mapping[str, Any]) -> str:
         lines.append(
             f"   {group['name']}: {_servers(group['servers'])} x {group['per_server']} "
             f"{group['accelerator']}, {group['usable_bytes'] / GIB:.1f} GiB usable each, "
-            f"ready after {group['startup_s']:.4g} s" + ("" if group["links"] else ", on no link")
+            + ("ready by its steps" if group["startup_s"] is None else f"ready after {group['startup_s']:.4g} s")
+            + ("" if group["links"] else ", on no link")
         )
     for link in topology["links"]:
         lines.append(f"   link {link['name']}: {words.gigabytes_per_second(link['capacity'])} GB/s payload")

@@ -6,7 +6,7 @@ They read the plain document, so that they report beside the problems of single 
 from collections.abc import Iterator
 from typing import Any
 
-from models import demands, divided, shapes
+from models import demands, divided, shapes, startup
 from models.errors import Problem, nearest
 from models.plain import Path, entries, is_whole, mapping, problem
 
@@ -36,6 +36,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     yield from _given(data, groups)
     yield from _dropping(data)
     yield from divided.check(data, groups)
+    yield from startup.check(mapping(data.get("service")))
     for name, group in entries(groups):
         yield from shapes.degrees(group, ("hardware", "groups", name))
 

@@ -127,6 +127,10 @@ def _measured(instance: Instance) -> Iterator[Assumption]:
 
 
 def _service(instance: Instance) -> Iterator[Assumption]:
+    if instance.service.steps:
+        value = f"{len(instance.service.steps)} steps of each unit, in whole seconds; the weights by its GPUs"
+        yield Assumption(name="service.steps", value=value, provenance="given")
+        return
     given = "startup" in instance.service.model_fields_set
     yield Assumption(
         name="service.startup",

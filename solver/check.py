@@ -38,7 +38,7 @@ def _topology(data: Data) -> dict[str, Any]:
                 "per_server": group.per_server,
                 "cards": group.cards,
                 "usable_bytes": group.accelerator.memory * group.usable,
-                "startup_s": data.instance.startup(name),
+                "startup_s": _startup(data, name),
                 "links": sorted(link for link in data.topology.graph.successors(name)),
             }
             for name, group in hardware.groups.items()
@@ -64,6 +64,12 @@ def _topology(data: Data) -> dict[str, Any]:
             for route in data.routes
         ],
     }
+
+
+def _startup(data: Data, group: str) -> float | None:
+    """When units of a group are ready; None where that differs from unit to unit."""
+    times = {c.startup for c in data.candidates if c.group == group}
+    return next(iter(times)) if len(times) == 1 else data.instance.startup(group) if not times else None
 
 
 def _models(instance: Instance) -> list[dict[str, Any]]:

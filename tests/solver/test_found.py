@@ -214,4 +214,5 @@ def test_one_more_server_counts_where_units_do_not_nest_in_servers() -> None:
         schemes="{allow: [replicas]}",
     )
     more = next(row for row in solve(instance).marginal if row.name == "cards[a]")
-    assert (more.step, more.gain) == (4.0, pytest.approx(10.0))
+    assert more.step == 4.0
+    assert more.gain == pytest.approx(10.0)
