@@ -72,7 +72,7 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
             "name": name,
             "parameters": parameters(instance.models[name]),
             "weight_bytes": shape.resident,
-            "kv_bytes_per_token": shape.kv_per_token,
+            "kv_bytes_per_token": shape.kv.per_token,
             "weights": instance.models[name].weights,
             "kv": instance.models[name].kv,
         }
