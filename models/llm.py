@@ -12,6 +12,12 @@ from models.quantities import Count, PositiveBytes
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
 
 
+def published(quantised: object) -> WeightPrecision:
+    """Precision of the layer matrices that a `quantization_config` says; MXFP4 counts as int4, scales apart."""
+    method = quantised.get("quant_method") if isinstance(quantised, dict) else None
+    return "fp8" if method == "fp8" else "int4" if method == "mxfp4" else "bf16"
+
+
 class Llm(Described):
     """Shape keys carry the names of the Hugging Face configuration."""
 
@@ -66,7 +72,7 @@ class Llm(Described):
     linear_conv_kernel_dim: Count | None = None
     recurrent_state: PositiveBytes | None = None
     """State of a request in one layer of linear attention, whatever its length; default: from the widths, in BF16."""
-    attn_output_gate: bool = False
+    attn_output_gate: bool | None = None
     """Attention outputs go through a gate as wide as the queries (Qwen3-Next)."""
     num_nextn_predict_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
     quantization_config: dict[str, Any] | None = None
