@@ -6,7 +6,7 @@ a pass touch.
 
 from dataclasses import dataclass
 
-from models.attention import LINEAR
+from models.attention import LINEAR, SLIDING
 from models.llm import Llm
 from solver.attention import Layers, Shares, State, Tokens
 from solver.formulas import experts as formulas
@@ -190,7 +190,8 @@ def state_of(llm: Llm) -> State:
     """Context state of a request by its length: compact where the model has MLA, else keys and values of KV heads."""
     kinds = llm.layer_kinds
     linear = kinds.count(LINEAR)
-    layers, seeing = Layers(kinds, float(llm.sliding_window or 0)), llm.num_hidden_layers - linear
+    layers = Layers(kinds, float(llm.sliding_window or 0) if SLIDING in kinds else 0.0)
+    seeing = llm.num_hidden_layers - linear
     constant = linear * _recurrent_bytes(llm)
     if llm.kv_lora_rank and llm.qk_rope_head_dim:
         each = state.kv_bytes_per_token_mla(seeing, llm.kv_lora_rank, llm.qk_rope_head_dim, BYTES[llm.kv])

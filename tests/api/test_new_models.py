@@ -40,7 +40,7 @@ DEEPSEEK = {
     "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
 }
 MISTRAL = {**LLAMA, "model_type": "mistral", "sliding_window": 4096}
-GEMMA_3 = {
+GEMMA_3: dict[str, Any] = {
     **{"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "torch_dtype": "bfloat16"},
     "text_config": {
         **{"head_dim": 128, "hidden_size": 5376, "intermediate_size": 21504, "model_type": "gemma3_text"},
