@@ -162,7 +162,7 @@ def test_the_fullest_stage_layer_by_layer(kinds: list[str], window: int, tokens:
     shape = own(**keys_of(kinds, window))
     constant = 2 * (8 * 64 * 32 + (2 * 4 * 64 + 8 * 32) * 3) / tp
     each = 2 * max(1, 2 // tp) * 128 * 2
-    layer = {"full_attention": each * tokens, "sliding_attention": each * min(tokens, window)}
+    layer: dict[str, float] = {"full_attention": each * tokens, "sliding_attention": each * min(tokens, window)}
     layer["linear_attention"] = constant
     starts = [sum(13 // pp + (i < 13 % pp) for i in range(stage)) for stage in range(pp + 1)]
     most = max(sum(layer[kind] for kind in kinds[starts[i] : starts[i + 1]]) for i in range(pp))
