@@ -4,12 +4,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from models.attention import LayerType, kinds
 from models.base import Described
 from models.hardware import Degrees, Precision, WeightPrecision
-from models.quantities import Count
+from models.quantities import Count, PositiveBytes
 
 PositiveNumber = Annotated[float, Field(gt=0.0, le=1e12)]
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def published(quantised: object) -> WeightPrecision:
+    """Precision of the layer matrices that a `quantization_config` says; MXFP4 counts as int4, scales apart."""
+    method = quantised.get("quant_method") if isinstance(quantised, dict) else None
+    return "fp8" if method == "fp8" else "int4" if method == "mxfp4" else "bf16"
 
 
 class Llm(Described):
@@ -52,6 +59,22 @@ class Llm(Described):
     n_group: Count | None = None
     topk_group: Count | None = None
     sliding_window: Dimension | None = None
+    """Tokens that layers of sliding attention see and keep, the newest one included."""
+    layer_types: Annotated[list[LayerType], Field(max_length=10**5)] | None = None
+    """Kind of each layer; default: all full, or all sliding where there is a window and no pattern."""
+    sliding_window_pattern: Count | None = None
+    """Of so many layers the last has full attention, the others slide."""
+    full_attention_interval: Count | None = None
+    """Of so many layers the last has full attention, the others linear."""
+    linear_num_key_heads: Count | None = None
+    linear_num_value_heads: Count | None = None
+    linear_key_head_dim: Count | None = None
+    linear_value_head_dim: Count | None = None
+    linear_conv_kernel_dim: Count | None = None
+    recurrent_state: PositiveBytes | None = None
+    """State of a request in one layer of linear attention, whatever its length; default: from the widths, in BF16."""
+    attn_output_gate: bool | None = None
+    """Attention outputs go through a gate as wide as the queries (Qwen3-Next)."""
     num_nextn_predict_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
     quantization_config: dict[str, Any] | None = None
     handoff_state: "Llm | None" = None
@@ -91,3 +114,8 @@ class Llm(Described):
     def experts(self) -> int | None:
         """Routed experts of an MoE layer, or None for a dense model."""
         return self.n_routed_experts or self.num_experts or self.num_local_experts
+
+    @property
+    def layer_kinds(self) -> tuple[LayerType, ...]:
+        """The kind of attention of each layer; empty where all have full attention."""
+        return kinds(self.__dict__)

@@ -10,6 +10,7 @@ from typing import Any
 
 from models import catalog
 from models.errors import BadInput, Problem, nearest, path_text
+from models.llm import published
 
 Path = tuple[str | int, ...]
 
@@ -171,9 +172,7 @@ _OF_A_SCALE_UP = ("name", "bandwidth", "startup", "link_efficiency", "sources")
 def _llm(llm: dict[str, Any], path: Path) -> list[Problem]:
     problems = _merge(llm, "models", path)
     _degrees(llm)
-    quantised = llm.get("quantization_config")
-    native = "fp8" if isinstance(quantised, dict) and quantised.get("quant_method") == "fp8" else "bf16"
-    llm.setdefault("weights", native)
+    llm.setdefault("weights", published(llm.get("quantization_config")))
     llm.setdefault("kv", "bf16")
     state = llm.get("handoff_state")
     if isinstance(state, str):

@@ -6,7 +6,6 @@ from typing import Any
 from models.errors import Problem, nearest
 from models.plain import Path, entries, mapping, problem
 
-
 NOTHING = "0 s"
 """A startup that was not stated, in a document that was resolved."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from models.attention import SLIDING
 from models.instance import Instance
 from models.llm import Llm
 from models.plan import Parallelism
@@ -79,7 +80,11 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
             "name": name,
             "parameters": parameters(instance.models[name]),
             "weight_bytes": shape.resident,
-            "kv_bytes_per_token": shape.kv_per_token,
+            "kv_bytes_per_token": shape.kv.per_token,
+            "sliding_window": int(shape.kv.layers.window) or None,
+            "sliding_layers": shape.kv.layers.kinds.count(SLIDING),
+            "linear_layers": shape.kv.layers.linear,
+            "recurrent_bytes": shape.kv.constant,
             "weights": instance.models[name].weights,
             "kv": instance.models[name].kv,
         }

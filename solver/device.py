@@ -6,6 +6,7 @@ from typing import Protocol
 
 from models.hardware import Group
 from models.instance import Instance
+from solver.attention import Tokens
 from solver.formulas import memory, stages
 from solver.shapes import Routed, Shape
 
@@ -55,7 +56,7 @@ class Layout(Protocol):
         """Seconds of a prefill of ``new`` tokens behind ``cached`` ones, on every stream at once."""
         ...
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests of all streams together, at mean context ``context``."""
         ...
 

@@ -111,7 +111,7 @@ def _costs(shape: Shape, device: Device, classes: tuple[LengthClass, ...], longe
     alone = _alone(classes)
     held = physics.held_state(shape, device, alone)
     if longest is not None:
-        held = (longest - 1.0) * physics.state_on_card(shape, device)
+        held = physics.state_on_card(shape, device, shape.kept.layers.kept(longest - 1.0))
     longest_one = max(classes, key=lambda one: physics.class_prefill(shape, device, one).compute)
     longest_prefill = physics.class_prefill(shape, device, longest_one)
     return Costs(

@@ -77,7 +77,7 @@ class Separated:
 def separated(asked: Separation) -> Separated:
     """The answer to a `separate` section."""
     both = handoffs(asked.model, asked.link, asked.startup, asked.state_of)
-    payload = state.state_bytes(asked.input, both.state_per_token)
+    payload = both.kept.at(asked.input)
     startup = both.critical_startup(asked.input)
     pd_s, steps = both.pd_seconds(asked.input, 2), both.step_bytes()
     pd = OneHandoff(

@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import experts, parallel, stages, work
 from solver.layouts import sections
@@ -37,7 +38,7 @@ class Apart:
         tokens = self.streams * new
         return own + self.elsewhere(shape, tokens) + 2.0 * self.way(shape, tokens)
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests."""
 
         def seconds(batch: float) -> float:

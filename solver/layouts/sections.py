@@ -6,6 +6,7 @@ A section takes the longer of computing and reading; sections that wait for each
 import math
 from functools import lru_cache
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import experts, parallel, parameters, stages, work
 from solver.passes import read_bytes
@@ -20,16 +21,15 @@ def attention_prefill(shape: Shape, device: Device, params: float, sums: float, 
     """Seconds of ``new`` tokens behind ``cached`` ones through ``params`` parameters, attention and head, on ``tp``
     GPUs; ``sums`` over them in all layers.
     """
-    pairs = work.causal_pairs(new, cached) * shape.pair_flops
+    pairs = shape.prefill_flops(new, cached, shape.kv.layers.shares())
     return _own(shape, device, params, sums, new, pairs + work.head_flops(1.0, shape.head_params), 0.0)
 
 
-def attention_step(shape: Shape, device: Device, params: float, sums: float, tokens: float, context: float) -> float:
+def attention_step(shape: Shape, device: Device, params: float, sums: float, tokens: float, context: Tokens) -> float:
     """The same of a decode step of ``tokens`` requests at mean context ``context``."""
-    pairs = (context + 1.0) * shape.decode_pair_flops + shape.query_flops
-    seen = work.decode_kv_read_bytes(tokens, context, shape.kv_per_token) * parallel.state_share(
-        shape.kv_heads, device.tp
-    )
+    shares = shape.kv.layers.shares()
+    pairs = shape.decode_flops(context, shares) + shape.query_flops
+    seen = shape.kv.read(tokens, context, shares, device.tp)
     return _own(shape, device, params, sums, tokens, tokens * pairs + work.head_flops(tokens, shape.head_params), seen)
 
 

@@ -5,6 +5,7 @@ attention on all of them (TP x EP); dispatch and combine between them in every l
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import parallel
 from solver.layouts import sections
@@ -39,7 +40,7 @@ class Spread:
         own = sections.attention_prefill(shape, device, shape.own_params, sums, new, cached)
         return own + self._experts(shape, device, self.streams * new) + 2.0 * self._exchange(shape, self.streams * new)
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests."""
         sums = 2.0 * shape.layers
 
