@@ -15,8 +15,9 @@ from solver.flips.asked import asked, numbers
 from solver.flips.search import Flip, Found, flips
 from solver.limits import Limits
 from solver.solve import Options, solve
+from tests.against.generate import document
 from tests.against.generate import instance as generated
-from tests.instances import eight
+from tests.instances import eight, from_document
 
 CHAPTER = Path(__file__).resolve().parents[2] / "instances" / "chapter"
 CALM = ("service.drain=null", "workloads.reasoning.rate=0.2/s", "objective=throughput")
@@ -218,12 +219,36 @@ def test_equal_schemes_are_decided_by_their_order() -> None:
     assert (told.outcome, told.decided_by, told.margin) == (("replicas",), "order", 0.0)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_both_sides_of_every_flip_solve_to_what_is_told(seed: int) -> None:
-    instance = generated(seed)
-    paths = [path for path in numbers(instance) if path.endswith((".rate", ".output", ".bandwidth"))][:4]
+def by_throughput(seed: int) -> Instance:
+    """An instance of the generator in which nothing is promised and the most requests/s win."""
+    data = document(seed)
+    for key in ("limits", "service"):
+        data.pop(key, None)
+    for workload in data["workloads"].values():
+        workload["rate"] = "0.001/s"
+        workload.pop("targets", None)
+    allow = ["replicas", "chunked", "pd-direct", "pd-pooled"]
+    return from_document({**data, "objective": "throughput", "schemes": {"allow": allow, "mix": seed % 2 == 0}})
+
+
+@pytest.mark.parametrize(
+    ("instance", "least"),
+    [
+        (generated(1), 2),
+        (generated(5), 0),
+        (by_throughput(1), 2),
+        (by_throughput(4), 1),
+        (by_throughput(8), 4),
+        (by_throughput(20), 3),
+    ],
+    ids=["promises", "infeasible", "alone", "in order", "a link", "side by side"],
+)
+def test_both_sides_of_every_flip_solve_to_what_is_told(instance: Instance, least: int) -> None:
+    ends = ("l0.bandwidth", "w0.output", "w0.input", "w0.rate")
+    paths = [path for path in numbers(instance) if path.endswith(ends)]
     told = found(instance, *paths)
     assert told.stopped == []
+    assert len(told.flips) >= least
     assert {one.number.path for one in told.flips} | {one.number.path for one in told.unchanged} == set(paths)
     for one in told.flips:
         number = one.number
