@@ -17,7 +17,6 @@ from models.reading import Document
 from models.units import MONEY_RATE, QuantityError
 from models.workload import READ_AS, Workload
 
-
 TINY = 1e-9
 """The least of plain numbers that have to be above zero."""
 
@@ -85,7 +84,7 @@ def find(instance: Instance, path: str) -> Number:
 
 def moved(instance: Instance, number: Number, value: float) -> Instance:
     """The instance with another value there. Raises BadInput where the rest of the instance does not allow it."""
-    document = instance.document()
+    document = instance.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)  # as stated
     return build(Document(document, {}, ""), [f"{number.path}={number.text(value)}"])
 
 
@@ -144,5 +143,3 @@ def _marks(annotation: Any) -> Iterator[Any]:
 
 def _of_mark(mark: Any) -> Iterator[Any]:
     yield from mark.metadata if isinstance(mark, FieldInfo) else (mark,)
-
-

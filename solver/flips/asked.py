@@ -50,6 +50,7 @@ def numbers(instance: Instance) -> list[str]:
 def asked(instance: Instance, path: str, stated: tuple[str, str] | None = None) -> Asked:
     """The number at ``path`` with its range. Raises BadInput where that is none, or does not hold the present value."""
     number = find(instance, path)
+    moved(instance, number, number.now)  # an instance that stays what it is can be written and read
     if stated is not None:
         low, high = number.read(stated[0]), number.read(stated[1])
         if low > high:
@@ -107,5 +108,3 @@ def between(number: Number, a: float, b: float) -> float | None:
         return None
     middle = float(f"{(low + high) / 2.0:.5g}")
     return middle if low < middle < high else None
-
-

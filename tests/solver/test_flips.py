@@ -17,9 +17,10 @@ from solver.limits import Limits
 from solver.solve import Options, solve
 from tests.against.generate import document
 from tests.against.generate import instance as generated
-from tests.instances import eight, from_document
+from tests.instances import ROOT, eight, from_document
 
-CHAPTER = Path(__file__).resolve().parents[2] / "instances" / "chapter"
+CHAPTER = ROOT / "instances" / "chapter"
+FILES = [path for kind in ("chapter", "examples", "bench") for path in sorted(ROOT.glob(f"instances/{kind}/*.yaml"))]
 CALM = ("service.drain=null", "workloads.reasoning.rate=0.2/s", "objective=throughput")
 """No promise of the eight cards decides; the most requests/s wins."""
 TWO = ("schemes={allow: [chunked, pd-direct], mix: false}", *CALM)
@@ -186,16 +187,18 @@ def test_the_margin_to_the_best_other_scheme() -> None:
 
 def test_a_flip_within_one_objective_is_a_tie() -> None:
     """All GPUs are paid for, so every scheme costs the same, and requests/s decide."""
-    changes = ("schemes={allow: [chunked, pd-direct], mix: false}", "service.drain=null", "workloads.reasoning.rate=1/s")
+    changes = (
+        "schemes={allow: [chunked, pd-direct], mix: false}",
+        "service.drain=null",
+        "workloads.reasoning.rate=1/s",
+    )
     told = found(eight(*changes), "hardware.links.rdma.bandwidth")
     (one,) = told.flips
     assert (one.decided_by, one.tie) == ("throughput", True)
     assert one.at == pytest.approx(chunked(8192, 1025, 32) * 8192 * KV, rel=1e-3)
     assert told.now is not None
-    assert (told.now.decided_by, told.now.margin) == (
-        "throughput",
-        pytest.approx(separated(8192, 1025, 32) / chunked(8192, 1025, 32) - 1.0, rel=1e-6),
-    )
+    assert told.now.decided_by == "throughput"
+    assert told.now.margin == pytest.approx(separated(8192, 1025, 32) / chunked(8192, 1025, 32) - 1.0, rel=1e-6)
 
 
 def test_a_flip_to_infeasible_is_decided_by_limits() -> None:
@@ -213,7 +216,11 @@ def test_a_flip_to_infeasible_is_decided_by_limits() -> None:
 
 def test_equal_schemes_are_decided_by_their_order() -> None:
     """Without KV to hand over, a request of one output token is prefill alone, whatever the scheme."""
-    changes = ("workloads.reasoning.output=1", "service.drain=null", "schemes={allow: [replicas, pd-direct], mix: false}")
+    changes = (
+        "workloads.reasoning.output=1",
+        "service.drain=null",
+        "schemes={allow: [replicas, pd-direct], mix: false}",
+    )
     told = found(eight(*changes, "objective=throughput")).now
     assert told is not None
     assert (told.outcome, told.decided_by, told.margin) == (("replicas",), "order", 0.0)
@@ -286,6 +293,15 @@ def test_ranges_stay_within_what_is_legal() -> None:
     assert (stated.low, stated.high) == (0.0, 1e-3)
     none = asked(eight("hardware.links.rdma.startup=0 s"), "hardware.links.rdma.startup")
     assert (none.low, none.high) == (0.0, 1e-3)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_instance_with_a_number_where_it_was_is_the_same(path: Path) -> None:
+    instance = load(path)
+    for at in [f"workloads.{name}.rate" for name in instance.workloads][:2]:
+        number = find(instance, at)
+        assert moved(instance, number, number.now) == instance
+        assert moved(instance, number, 2.0 * number.now).sha256() != instance.sha256()
 
 
 @pytest.mark.parametrize(
