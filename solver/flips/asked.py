@@ -92,7 +92,8 @@ def outward(number: Number, end: float) -> Iterator[float]:
     value, up = number.now, end > number.now
     while value != end:
         step = end / PARTS if value == 0.0 else 2.0 * value if up else value / 2.0
-        step = float(max(1, math.floor(step))) if number.whole else step
+        step = float(math.floor(step)) if number.whole else step
+        step = max(step, 1.0) if number.whole and up else step
         value = min(step, end) if up else max(step, end)
         if not up and end == 0.0 and value < number.now / PARTS:
             value = end

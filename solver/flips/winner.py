@@ -37,9 +37,14 @@ def solved(instance: Instance, limits: Limits, progress: str) -> Plan:
     if not limits.over:
         limits.progress = progress
         plan = solve(instance, Options(_rest(limits), plan_only=True, reasons=False))
-        if plan.status != "stopped":
+        if not _cut_short(plan.status, limits):
             return plan
     raise StoppedError
+
+
+def _cut_short(status: str, limits: Limits) -> bool:
+    """Whether a solve ended since the time was up: what it found last may be any scheme."""
+    return status == "stopped" or (status == "feasible" and limits.over)
 
 
 def _rest(limits: Limits) -> Limits:
@@ -60,7 +65,7 @@ def _alone(instance: Instance, schemes: Sequence[str], limits: Limits) -> Ranked
         raise StoppedError
     problem = master.build(gather(instance).only(schemes).pruned())
     ranked = rank(problem, master.goals(problem), _rest(limits))
-    if ranked.status == "stopped":
+    if _cut_short(ranked.status, limits):
         raise StoppedError
     return ranked if ranked.found else None
 

@@ -1,7 +1,7 @@
 """Where the answer flips: against formulas worked out here by hand, and against solves on both sides."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,9 @@ from models.instance import Instance
 from models.load import load
 from models.number import find, moved
 from models.plan import Plan
-from solver.flips.asked import asked, numbers
+from solver.flips.asked import asked, numbers, outward
 from solver.flips.search import Flip, Found, flips
-from solver.limits import Limits
+from solver.limits import Limits, Stop
 from solver.solve import Options, solve
 from tests.against.generate import document
 from tests.against.generate import instance as generated
@@ -327,10 +327,51 @@ def test_what_is_no_number_with_a_range(path: str, stated: tuple[str, str] | Non
         asked(eight(), path, stated)
 
 
+@pytest.mark.parametrize(
+    ("now", "end", "tried"),
+    [
+        (5, 0, [2, 1, 0]),
+        (5, 1, [2, 1]),
+        (0, 3, [1, 2, 3]),
+        (1, 5, [2, 4, 5]),
+        (4, 4, []),
+    ],
+)
+def test_whole_numbers_on_the_way(now: int, end: int, tried: list[int]) -> None:
+    number = replace(find(eight(), "workloads.reasoning.cached"), now=float(now))
+    assert list(outward(number, float(end))) == tried
+
+
 def test_no_time_is_no_answer() -> None:
     told = found(eight(), "workloads.reasoning.rate", seconds=1e-9)
     assert told.now is None
     assert [(one.number.path, one.low, one.high) for one in told.stopped] == [("workloads.reasoning.rate", 3.5, 3.5)]
+
+
+class After(Stop):
+    """Asks to stop once it was looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        self.left = looks
+
+    @property
+    def asked(self) -> bool:  # type: ignore[override]
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("looks", [0, 30, 116, 120, 124, 150])
+def test_what_is_told_of_a_search_that_is_stopped(looks: int) -> None:
+    """Every number is told; a flip that was not followed to the end still lies between what is told of it."""
+    paths = ["hardware.links.rdma.bandwidth", "workloads.reasoning.rate"]
+    told = flips(eight(*TWO), [asked(eight(*TWO), path) for path in paths], Limits(stop=After(looks)))
+    left = {one.number.path for one in told.stopped}
+    assert left | {one.number.path for one in told.flips} == set(paths)
+    assert (told.now is None) == (looks == 0)
+    closed = chunked(8192, 1025, 32) * 8192 * KV
+    for one in told.flips:
+        assert one.below.value <= closed <= one.above.value
+        assert (one.decided_by is None) == (one.above.value - one.below.value > 1e-3 * one.above.value)
 
 
 def test_a_search_from_zero_reaches_zero_again() -> None:
