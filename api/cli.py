@@ -119,6 +119,11 @@ def parser() -> Parser:
         "--vary", metavar="PATH=V1,V2", action="append", required=True, help="values of one place; may be repeated"
     )
     sweep.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="of each solve; default 60")
+    flips = _file(subcommands, "flips", questions.flips, "from which value of a number another scheme wins")
+    text = "a number that moves; may be repeated. Default: links, lengths, batches, arrivals, prices"
+    flips.add_argument("--vary", metavar="PATH[=LOW..HIGH]", action="append", default=[], help=text)
+    text = "of the whole search; default 300"
+    flips.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=300.0, help=text)
     verify = _file(subcommands, "verify", commands.verify, "does a plan hold for an instance")
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _file(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
