@@ -5,7 +5,7 @@ from typing import Any
 
 from api import words
 from models.units import GIB
-from solver.flips import Flip
+from solver.crossovers import Flip
 
 _SHOWN: dict[str, Callable[[float], str]] = {
     "B/s": lambda value: f"{words.number(value / 1e9, 4)} GB/s",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from models.layer.asked import Copies, LayerBudget
+from solver.crossovers import Flip, around, changes
 from solver.expert_work import Tiles, gpu
-from solver.flips import Flip, around, changes
 from solver.formulas import replication
 from solver.layer.shape import Experts, experts_of
 from solver.replication import Layer, Replication, best_layers, weigh

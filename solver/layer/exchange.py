@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from models.layer.asked import Exchange
 from solver import exchange, skew
+from solver.crossovers import SPAN, Flip
 from solver.exchange import Bound, Card, Stages, Traffic
 from solver.expert_work import gpu
-from solver.flips import SPAN, Flip
 from solver.formulas import exchange as formulas
 from solver.formulas import handoff
 from solver.layer.case import Case, Computed, rows_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from models.layer.asked import Offloading
+from solver.crossovers import Flip, around, changes
 from solver.expert_work import Engine, gpu, socket
-from solver.flips import Flip, around, changes
 from solver.formulas import experts as formulas
 from solver.formulas import offload as closed
 from solver.layer.shape import Experts, experts_of

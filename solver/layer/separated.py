@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from models.layer.asked import Separation
-from solver.flips import Flip, around, changes
+from solver.crossovers import Flip, around, changes
 from solver.formulas import handoff, separation, state
 from solver.separation import Handoffs, handoffs
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from models.routing import Routing
-from solver.flips import POINTS, Flip, around, changes
+from solver.crossovers import POINTS, Flip, around, changes
 from solver.formulas import routing as formulas
 from solver.routing.choose import TAIL, Candidate, best, candidates, located, option_of
 

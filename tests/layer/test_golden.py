@@ -12,7 +12,7 @@ from models.load import question
 from tests.golden.reading import ENTRIES, SIZES
 from tests.instances import ROOT
 
-FILES = ROOT / "instances" / "layer"
+FILES = ROOT / "instances" / "chapter" / "layer"
 GOLDEN = {entry.id: entry for entry in ENTRIES}
 EXPERTS, APART, MLA = "experts-on-cpu-or-gpu", "attention-and-experts-apart", "mla-state-handed-over"
 STAY, BEHIND = "experts-that-stay", "cpu-that-falls-behind"

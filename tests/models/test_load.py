@@ -283,3 +283,12 @@ def test_more_cards_than_are_counted_exactly_are_refused() -> None:
 def test_a_wrong_value_is_one_problem_that_says_what_would_be_right(path: str, value: object, accepted: str) -> None:
     problems = refused(change(path, value))
     assert [(p.path, p.accepted) for p in problems] == [(path, accepted)]
+
+
+PLANS = [path for path in sorted(EIGHT.parents[1].glob("*/*.yaml")) if path.parent.name != "catalog"]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_instance_reads_back_from_its_resolved_document(path: Path) -> None:
+    instance = load(path)
+    assert build(files.parse(files.dump(instance.document()))).sha256() == instance.sha256()

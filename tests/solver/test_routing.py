@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.routing import Routing
-from solver.flips import changes
+from solver.crossovers import changes
 from solver.formulas import prefetch
 from solver.routing import quota
 from solver.routing.choose import best, candidates
