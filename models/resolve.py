@@ -156,7 +156,10 @@ _OF_A_SCALE_UP = ("name", "bandwidth", "startup", "link_efficiency", "sources")
 
 
 def _llm(llm: dict[str, Any], path: Path) -> list[Problem]:
+    catalogued = catalog.entry("models", llm["catalog"]) if isinstance(llm.get("catalog"), str) else None
     problems = _merge(llm, "models", path)
+    if catalogued and isinstance(llm.get("encoder"), dict):  # images of another size: the rest of it stays
+        llm["encoder"] = {**catalogued.get("encoder", {}), **llm["encoder"]}
     _degrees(llm)
     quantised = llm.get("quantization_config")
     native = "fp8" if isinstance(quantised, dict) and quantised.get("quant_method") == "fp8" else "bf16"

@@ -7,12 +7,12 @@ from functools import cached_property
 
 from models.instance import Instance
 from solver import candidates as making
-from solver import dominance, measured
+from solver import dominance, encoding, measured
 from solver.candidates import Candidate, Rejected
 from solver.routes import Route, find
 from solver.schemes import BY_NAME, SCHEMES
 from solver.topology import Topology
-from solver.units import Kind
+from solver.units import ENCODE, Kind
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Data:
         """
         total = 0.0
         for name in self.instance.workloads:
-            needs = [max(c.demand[name]) for c in self.candidates if name in c.demand]
+            needs = [max(c.demand[name]) for c in self.candidates if name in c.demand and c.stage != "encode"]
             total += self.share(name) * min(needs, default=0.0)
         least = total or 1.0
         # where arrivals are next to nothing for one unit, halfway between the two, so that neither is lost in rounding
@@ -109,7 +109,11 @@ def gather(instance: Instance, topology: Topology | None = None) -> Data:
     for kind, schemes in _kinds(names).items():
         for group in instance.hardware.groups:
             for model in dict.fromkeys(workload.model for workload in instance.workloads.values()):
-                if (group, model) not in replaced:
+                if (group, model) in replaced:
+                    continue
+                if kind == ENCODE:
+                    made.extend(encoding.make(instance, topology, schemes, group, model))
+                else:
                     made.extend(making.make(instance, topology, kind, schemes, group, model))
     return Data(
         instance=instance,
