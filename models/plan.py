@@ -115,6 +115,8 @@ class FeatureHandoff(Described):
     """Group of the units that encode; None where every image is in the cache."""
     cache: str | None
     """Store that hits are read from and others written to; None where there are no hits."""
+    links: list[str]
+    """From the encode units, or from the cache where every image is in it."""
     bytes_per_request: float
     """Mean, hits included."""
     seconds: float

@@ -143,7 +143,11 @@ def _features(route: Route) -> FeatureHandoff | None:
     if found is None:
         return None
     return FeatureHandoff(
-        encoder=found.encoder, cache=found.cache, bytes_per_request=found.payload, seconds=found.seconds
+        encoder=found.encoder,
+        cache=found.cache,
+        links=list(found.links),
+        bytes_per_request=found.payload,
+        seconds=found.seconds,
     )
 
 

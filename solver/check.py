@@ -47,7 +47,8 @@ def _topology(data: Data) -> dict[str, Any]:
             for channel in data.topology.channels.values()
         ],
         "stores": [
-            {"name": name, "on": store.on, "capacity": store.capacity} for name, store in hardware.stores.items()
+            {"name": name, "on": store.on, "for": store.holds, "capacity": store.capacity}
+            for name, store in hardware.stores.items()
         ],
         "paths": [
             {
@@ -56,6 +57,7 @@ def _topology(data: Data) -> dict[str, Any]:
                 "source": route.source,
                 "target": route.target,
                 "store": route.store,
+                "encoder": route.features.encoder if route.features else None,
                 "links": list(route.links),
                 "bytes": route.payload,
                 "seconds": route.seconds,
@@ -73,6 +75,8 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
             "parameters": parameters(instance.models[name]),
             "weight_bytes": shape.resident,
             "kv_bytes_per_token": shape.kv_per_token,
+            "encoder_bytes": shape.encoder_resident,
+            "feature_bytes_per_image": shape.features,
             "weights": instance.models[name].weights,
             "kv": instance.models[name].kv,
         }
@@ -96,10 +100,13 @@ def _stages(data: Data) -> list[dict[str, Any]]:
 
 def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any]:
     workload = instance.workloads[name]
-    shape, gpu = physics.shape_of(instance.models[candidate.model]), candidate.device
+    shape, gpu = units.shape_of(candidate.kind, instance.models[candidate.model]), candidate.device
     batch = candidate.batches[name]
     work: Work | None = None
-    if gpu is not None:
+    if gpu is not None and candidate.stage == "encode":
+        one, missed = physics.encode(shape, gpu), physics.missed_images(workload)
+        work = Work(missed * one.compute, missed * one.memory)
+    elif gpu is not None:
         cost = units.costs(shape, gpu, workload)
         work = cost.step.at(units.in_step(gpu, batch)) if candidate.stage == "decode" else cost.prefill
     need = max(candidate.demand[name])
@@ -112,7 +119,7 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "tp": candidate.tp,
         "pp": candidate.pp,
         "step_s": candidate.tau,
-        "batch": batch if candidate.stage != "prefill" and _known(instance, candidate) else None,
+        "batch": batch if candidate.stage not in ("prefill", "encode") and _known(instance, candidate) else None,
         "compute_s": None if work is None else work.compute,
         "memory_s": None if work is None else work.memory,
         "unit_seconds": need,

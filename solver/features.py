@@ -28,6 +28,8 @@ class Features:
     """Store that is read, and written; None where there are no hits."""
     payload: float
     """Bytes that reach prefill, mean."""
+    links: tuple[str, ...]
+    """From the encode units, or from the cache where every image is in it."""
     seconds: float
     """Until the last feature is there, of the request with most images: all encoded and handed over, or all read."""
     charges: Mapping[str, float]
@@ -95,17 +97,20 @@ def ways(instance: Instance, topology: Topology, workload: Workload, target: str
         if moves is None:
             continue
         seconds = max((_read_seconds(move, cache, whole) for move in moves if move.word == "read"), default=0.0)
+        links = moves[0].path.links if moves else ()
         if place is not None:
             cut, _ = narrowest(instance, topology, place, workload.model)
             path = topology.path(place, target, whole)
             if cut is None or path is None:
                 continue
             moves.append(_Move(path, missed * shape.features))
+            links = path.links
             seconds = max(seconds, physics.worst_encode(shape, cut.device, workload).seconds + path.seconds(whole))
         yield Features(
             encoder=place,
             cache=cache[0] if cache and workload.image_hits else None,
             payload=workload.images * shape.features,
+            links=links,
             seconds=seconds,
             charges=_charges(topology, cache, moves),
             crossing=sum(move.size * len(move.path.links) for move in moves),

@@ -4,7 +4,7 @@ Nothing here knows how candidates were made; a pool is what the plan says it is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.given import Measured
@@ -13,7 +13,7 @@ from models.plan import Plan, Pool
 from models.workload import Workload
 from solver import cuts, physics
 from solver.cut import Cut, Leg
-from solver.formulas import memory, state
+from solver.formulas import encoder, memory, state
 from solver.layouts import build
 from solver.physics import Device, Shape, Step
 from solver.topology import Topology
@@ -36,7 +36,9 @@ class Built:
     @cached_property
     def shape(self) -> Shape:
         """Of its model."""
-        return physics.shape_of(self.instance.models[self.pool.model])
+        whole = physics.shape_of(self.instance.models[self.pool.model])
+        elsewhere = self.pool.scheme == "encode-pd" and self.pool.serves == "prefill"
+        return replace(whole, encoder=None) if elsewhere or self.pool.serves == "decode" else whole
 
     @property
     def measured(self) -> Measured | None:
@@ -120,7 +122,11 @@ class Built:
         if self.measured is not None:
             return (_measured_seconds(self.measured, name, workload),)
         gpu, kind = self.device, self.pool.serves
+        missed, image = encoder.missed_images(workload.images, workload.image_hits), physics.encode(self.shape, gpu)
+        if kind == "encode":
+            return (missed * image.seconds,)
         classes = [(one.share, physics.class_prefill(self.shape, gpu, one)) for one in workload.classes]
+        classes.append((missed, image))
         whole = sum(share * part.seconds for share, part in classes) / gpu.streams
         if kind == "prefill":
             return (whole,)
@@ -185,15 +191,23 @@ class Built:
         return physics.workload_decode(self.shape, self.device, workload).upto(largest)
 
     def buffer(self) -> float:
-        """Bytes of a GPU that are kept free for states that come or go."""
+        """Bytes of a GPU that are kept free for states, and features of images, that come or go."""
         states = {"prefill": 2.0, "decode": 1.0}.get(self.pool.serves, 1.0 if self.pool.scheme == "chunked" else 0.0)
         states = 3.0 if self.pool.scheme == "hybrid" else states
+        sets = {"encode": 2.0, "decode": 0.0}.get(self.pool.serves, 1.0)
+        states = 0.0 if self.pool.serves == "encode" else states
         served = [self.instance.workloads[name] for name in self.pool.rates]
-        return max((states * physics.input_state(self.shape, self.device, w) for w in served), default=0.0)
+        each = [
+            states * physics.input_state(self.shape, self.device, w) + sets * math.ceil(w.images) * self.shape.features
+            for w in served
+        ]
+        return max(each, default=0.0)
 
     def needed_bytes(self) -> float:
         """Bytes of a GPU: weights, the largest batch that the plan states, buffer; room for the longest request."""
         gpu, held = self.device, 0.0
+        if self.pool.serves == "encode":
+            return self.shape.encoder_resident / gpu.tp + self.buffer()
         for name in self.pool.rates if self.pool.serves != "prefill" else ():
             workload = self.instance.workloads[name]
             longest = physics.largest_state(self.shape, gpu, workload)

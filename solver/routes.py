@@ -50,7 +50,7 @@ class Route:
 def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> list[Route]:
     """Every route of the schemes named, for every workload that decodes, or has its images encoded elsewhere."""
     groups, stores = instance.hardware.groups, instance.hardware.stores
-    routes = []
+    routes: list[Route] = []
     for name, workload in instance.workloads.items():
         if "encode-pd" in schemes and workload.images:
             routes.extend(_encoded(instance, topology, name, workload))
