@@ -7,7 +7,7 @@ from typing import Any
 from models.errors import Problem
 from models.plain import Path, entries, is_whole, mapping, problem
 from models.quantities import Whole
-from models.units import SHARE, QuantityError, parse
+from models.units import BYTES, SHARE, QuantityError, parse
 
 
 def check(data: dict[str, Any]) -> Iterator[Problem]:
@@ -20,7 +20,8 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     for name, llm in entries(models):
         yield from _heads(mapping(llm.get("encoder")), ("models", name, "encoder"))
     for name, workload in entries(data.get("workloads")):
-        yield from _workload(workload, mapping(models.get(str(workload.get("model")))), caches, ("workloads", name))
+        llm = mapping(models.get(str(workload.get("model"))))
+        yield from _workload(workload, llm, caches, stores, ("workloads", name))
     allowed = mapping(data.get("schemes")).get("allow")
     if (
         isinstance(allowed, list)
@@ -38,7 +39,9 @@ def _heads(encoder: dict[str, Any], path: Path) -> Iterator[Problem]:
         yield problem((*path, "num_attention_heads"), "does not divide the hidden size", heads, accepted)
 
 
-def _workload(workload: dict[str, Any], llm: dict[str, Any], caches: list[str], path: Path) -> Iterator[Problem]:
+def _workload(
+    workload: dict[str, Any], llm: dict[str, Any], caches: list[str], stores: dict[str, Any], path: Path
+) -> Iterator[Problem]:
     images, hits, encoder = workload.get("images", 0), workload.get("image_hits", 0), mapping(llm.get("encoder"))
     if not _is_number(images):
         return
@@ -55,6 +58,21 @@ def _workload(workload: dict[str, Any], llm: dict[str, Any], caches: list[str], 
     elif found > 0 and not caches:
         message = "no store keeps features of images"
         yield problem((*path, "image_hits"), message, hits, "0, or a store with `for: features`")
+    elif found > 0:
+        yield from _room(images, encoder.get("tokens"), llm.get("hidden_size"), caches[0], stores[caches[0]])
+
+
+def _room(images: float, tokens: object, hidden: object, name: str, cache: dict[str, Any]) -> Iterator[Problem]:
+    """A cache that cannot hold the features of one request."""
+    try:
+        each, room = Whole(10**9, "token").read(tokens), parse(cache.get("capacity"), BYTES)
+    except QuantityError:
+        return  # said where it stands
+    needed = math.ceil(images) * each * (hidden if is_whole(hidden) else 0) * 2  # bytes of a BF16 number
+    if needed > room:
+        message = "too small for the features of one request"
+        accepted = f"{needed / 1e6:,.4g} MB or more"
+        yield problem(("hardware", "stores", name, "capacity"), message, cache["capacity"], accepted)
 
 
 def _within(workload: dict[str, Any], images: float, tokens: object, path: Path) -> Iterator[Problem]:
