@@ -266,6 +266,34 @@ def test_the_first_token_waits_for_images_features_and_state() -> None:
     assert {pool.group for pool in planned(data)[0].pools} == {"gpus"}  # only encoders nearby are quick enough
 
 
+def test_two_kinds_of_gpus_against_every_split() -> None:
+    """Three stages on two groups of unlike GPUs: all ways to give 4 + 4 GPUs something to do."""
+    data = document()
+    gpus = data["hardware"]["groups"]["gpus"]
+    slow = {**gpus["accelerator"], "bandwidth": "1.6 TB/s", "compute": {"bf16": "40 TFLOP/s"}}
+    data["hardware"]["groups"] = {"gpus": {**gpus, "servers": 4}, "slow": {**gpus, "accelerator": slow, "servers": 4}}
+    data["hardware"]["links"]["net"]["connects"] = ["gpus", "slow"]
+    needs = (IMAGES * image_seconds(), prefill_seconds(), decode_seconds())
+    others = (2.5 * needs[0], 2.5 * needs[1], needs[2] / 1.6)  # reading binds decode on both
+    splits = [s for s in itertools.product(range(5), repeat=3) if sum(s) <= 4]
+    most = max(
+        min(a / need + b / other for a, b, need, other in zip(one, two, needs, others, strict=True))
+        for one, two in itertools.product(splits, splits)
+    )
+    plan, _ = planned(data)
+    assert plan.throughput == near(most, rel=1e-6)
+
+
+def test_what_runs_today_may_have_encode_units() -> None:
+    data = document()
+    stages = (("encode", 2), ("prefill", 3), ("decode", 4))
+    data["current"] = [{"group": "gpus", "units": n, "stage": stage, "scheme": "encode-pd"} for stage, n in stages]
+    today = solve(from_document(data)).current
+    assert today is not None
+    needs = (IMAGES * image_seconds(), prefill_seconds(), decode_seconds())
+    assert today.throughput == near(min(n / need for (_, n), need in zip(stages, needs, strict=True)))
+
+
 def test_requests_whose_images_are_all_known_need_no_encoder() -> None:
     plan, _ = planned(document(image_hits=1))
     assert set(sizes(plan)) == {"prefill", "decode"}
