@@ -432,6 +432,14 @@ def test_what_images_need_is_named() -> None:
     }
 
 
+def test_images_of_another_size_change_the_catalog_entry() -> None:
+    data = document(model="qwen")
+    data["models"] = {"qwen": {"catalog": "Qwen2-VL-7B", "encoder": {"patches": 1024, "tokens": 256}}}
+    found = from_document(data).models["qwen"].encoder
+    assert found is not None
+    assert (found.patches, found.tokens, found.num_hidden_layers) == (1024, 256, 32)
+
+
 def test_a_cache_that_nothing_joins() -> None:
     data = document(image_hits=0.5)
     data["hardware"]["links"]["island"] = {"connects": ["ec"], "bandwidth": "1 GB/s"}
