@@ -140,9 +140,19 @@ def because(row: Row, plan: Plan) -> str:
 
 
 def cut(pool: Pool) -> str:
-    """How a unit is cut over its GPUs: TP4, or TP8 x PP2."""
-    tp, pp = pool.parallelism.tp, pool.parallelism.pp
-    return f"TP{tp}" + (f" x PP{pp}" if pp > 1 else "")
+    """How a unit is cut over its GPUs: TP4, TP8 x PP2, DP8 x EP8; its micro-batches; the experts that it keeps."""
+    said = [pool.parallelism.text]
+    said += [f"{pool.micro_batches} micro-batches"] if pool.micro_batches > 1 else []
+    said += [f"{pool.redundant_experts} redundant experts"] if pool.redundant_experts else []
+    said += [f"{pool.resident_experts} experts a layer on the GPU"] if pool.resident_experts is not None else []
+    return ", ".join(said)
+
+
+def stage(pool: Pool) -> str:
+    """What a pool is called: its stage, or its scheme where it serves whole requests."""
+    if pool.stage == "both":
+        return pool.scheme
+    return pool.stage if pool.stage == pool.serves or pool.serves == "both" else f"{pool.stage} ({pool.serves})"
 
 
 def targets(workload: Workload) -> str:

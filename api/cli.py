@@ -122,6 +122,7 @@ def parser() -> Parser:
     verify = _file(subcommands, "verify", commands.verify, "does a plan hold for an instance")
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _file(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
+    _file(subcommands, "layer", questions.layer, "what one layer costs where: experts, exchanges, copies, handoffs")
     text = "from one deployment to the next: order of steps, bytes, time, and what waits meanwhile"
     transition = _file(subcommands, "transition", questions.transition, text)
     transition.add_argument("--from", metavar="A.json", dest="before", type=Path, help="the plan that runs today")
@@ -141,7 +142,8 @@ def parser() -> Parser:
     catalog.add_argument("name", metavar="NAME", nargs="?")
 
     schema = _command(subcommands, "schema", commands.schema, "JSON Schema of instance files (or of other files)")
-    schema.add_argument("what", nargs="?", choices=("instance", "plan", "routing", "transition"), default="instance")
+    kinds = ("instance", "plan", "routing", "transition", "layer")
+    schema.add_argument("what", nargs="?", choices=kinds, default="instance")
 
     glossary = _command(subcommands, "glossary", commands.glossary, "the words of plans and reports")
     glossary.add_argument("word", metavar="WORD", nargs="?")

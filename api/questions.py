@@ -1,4 +1,4 @@
-"""Commands that ask something else than for a plan: where a request goes, how to change a deployment, what waits."""
+"""Commands that ask something else than for a plan: requests, changes of a deployment, what waits, one layer."""
 
 import argparse
 import json
@@ -18,6 +18,19 @@ def route(options: argparse.Namespace) -> int:
     found = answer(asked)
     print(json.dumps(found, indent=2, allow_nan=False) if options.json else render(found, asked))
     return INFEASIBLE if found["targets"]["kept_by"] == [] else SOLVED
+
+
+def layer(options: argparse.Namespace) -> int:
+    """What one layer costs where; 3 when something does not fit or cannot keep up."""
+    from api.layer.answer import answer
+    from api.layer.screen import render
+    from models.layer.asked import LayerQuestion
+    from models.layer.checks import check
+    from models.load import question
+
+    found = answer(question(options.file, LayerQuestion, check, options.changes))
+    print(json.dumps(found, indent=2, allow_nan=False) if options.json else render(found))
+    return INFEASIBLE if found["fails"] else SOLVED
 
 
 def transition(options: argparse.Namespace) -> int:

@@ -56,7 +56,7 @@ def _pools(plan: Plan, instance: Instance) -> Iterator[str]:
         batch = f", batch {pool.batch}" if pool.batch else ""
         rows.append(
             [
-                (pool.stage if pool.stage != "both" else pool.scheme) + (f" {pool.model}" if several else ""),
+                answer.stage(pool) + (f" {pool.model}" if several else ""),
                 f"{pool.cards:,} x {pool.group}",
                 f"{words.plural(pool.units, 'unit')} x {pool.cards_per_unit} ({answer.cut(pool)}){batch}",
                 held,

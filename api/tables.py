@@ -79,7 +79,8 @@ def check(found: Mapping[str, Any]) -> str:
         lines.append(
             f"   {group['name']}: {_servers(group['servers'])} x {group['per_server']} "
             f"{group['accelerator']}, {group['usable_bytes'] / GIB:.1f} GiB usable each, "
-            f"ready after {group['startup_s']:.4g} s" + ("" if group["links"] else ", on no link")
+            + ("ready by its steps" if group["startup_s"] is None else f"ready after {group['startup_s']:.4g} s")
+            + ("" if group["links"] else ", on no link")
         )
     for link in topology["links"]:
         lines.append(f"   link {link['name']}: {words.gigabytes_per_second(link['capacity'])} GB/s payload")
@@ -90,6 +91,10 @@ def check(found: Mapping[str, Any]) -> str:
     for model in found["models"]:
         weights = f"{words.gibibytes(model['weight_bytes'])} of weights ({model['weights']})"
         state = f"{model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
+        if model["sliding_layers"]:
+            state += f"; {model['sliding_layers']} layers keep the last {model['sliding_window']}"
+        if model["linear_layers"]:
+            state += f"; {model['linear_layers']} layers keep {model['recurrent_bytes'] / 1024**2:.4g} MiB a request"
         lines.append(f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {weights}, {state}")
         if model["encoder_bytes"]:
             features = f"{model['feature_bytes_per_image'] / 2**20:.4g} MiB of features an image"
@@ -98,11 +103,7 @@ def check(found: Mapping[str, Any]) -> str:
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "unit-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:
         label = stage["stage"] if stage["stage"] != "both" else stage["schemes"][0]
-        label += (
-            ""
-            if (stage["cards"] or 1) == 1
-            else f" TP{stage['tp']}" + (f" x PP{stage['pp']}" if stage["pp"] > 1 else "")
-        )
+        label += "" if (stage["cards"] or 1) == 1 else f" {stage['cut']}"
         if stage["reason"]:
             rows.append([stage["workload"], label, stage["group"], "-", "-", "-", "-", "-", stage["reason"]])
             continue

@@ -30,9 +30,19 @@ class Parallelism(Described):
     """How one unit is cut over cards."""
 
     tp: int = 1
+    """GPUs that share matrices and heads."""
     ep: int = 1
+    """Places that experts are spread over."""
     pp: int = 1
+    """Stages of layers."""
     dp: int = 1
+    """Groups of GPUs that hold requests of their own."""
+
+    @property
+    def text(self) -> str:
+        """TP4, TP8 x PP2, DP8 x EP8, or TP2 x EP4."""
+        words = (("TP", self.tp), ("PP", self.pp), ("DP", self.dp), ("EP", self.ep))
+        return " x ".join(f"{word}{degree}" for word, degree in words if degree > 1) or "TP1"
 
 
 class Memory(Described):
@@ -78,6 +88,8 @@ class Pool(Described):
     """Parts of a batch that pass through the parts of a unit one behind the other."""
     resident_experts: int | None = None
     """Experts of each layer that stay on the GPU, where the others are in host memory."""
+    redundant_experts: int = 0
+    """Replicas of experts of each layer, over all GPUs of a unit that hold experts."""
     shares: str | None
     """Pool whose units it uses for another stage; it has no GPUs of its own."""
     step_s: float | None

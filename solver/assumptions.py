@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from models.hardware import Efficiency
 from models.instance import Instance
+from models.llm import published
 from models.plan import Assumption, Plan, Pool, Provenance, Row
 
 
 def assumptions(instance: Instance) -> list[Assumption]:
     """Stage times, device numbers, links, startup."""
-    parts = (_efficiency, _devices, _links, _models, _demand, _measured, _service)
+    parts = (_efficiency, _devices, _links, _models, _experts, _demand, _measured, _service)
     return [assumption for part in parts for assumption in part(instance)]
 
 
@@ -72,10 +73,30 @@ def _links(instance: Instance) -> Iterator[Assumption]:
 
 def _models(instance: Instance) -> Iterator[Assumption]:
     for name, llm in instance.models.items():
-        published = "fp8" if (llm.quantization_config or {}).get("quant_method") == "fp8" else "bf16"
-        own: Provenance = "catalog" if (llm.weights, llm.kv) == (published, "bf16") else "given"
+        native = published(llm.quantization_config)
+        own: Provenance = "catalog" if (llm.weights, llm.kv) == (native, "bf16") else "given"
         value = f"{llm.name or llm.repository or 'own shape'}: weights {llm.weights}, KV {llm.kv}"
         yield Assumption(name=f"models.{name}", value=value, provenance=own)
+
+
+def _experts(instance: Instance) -> Iterator[Assumption]:
+    for name, llm in instance.models.items():
+        if llm.experts:
+            value = (
+                f"{llm.num_experts_per_tok} of {llm.experts} experts a token, each as often as the others; a pass "
+                "reads those that it touches, and the busiest GPU has more rows by as much as chance makes"
+            )
+            yield Assumption(name=f"models.{name}.experts", value=value, provenance="default")
+    for name, group in instance.hardware.groups.items():
+        if group.host is not None:
+            cpu, host = group.host.cpu, group.host
+            value = (
+                f"{host.sockets} x {cpu.name}: {cpu.bandwidth / 1e9:.4g} GB/s and "
+                f"{cpu.kernels[host.kernel] / 1e12:.4g} TFLOP/s ({host.kernel}) each, "
+                f"{host.link.payload_bandwidth / 1e9:.4g} GB/s to a GPU"
+            )
+            own: Provenance = "catalog" if "kernels" in cpu.sources else "given"
+            yield Assumption(name=f"hardware.groups.{name}.host", value=value, provenance=own)
 
 
 def _demand(instance: Instance) -> Iterator[Assumption]:
@@ -107,6 +128,10 @@ def _measured(instance: Instance) -> Iterator[Assumption]:
 
 
 def _service(instance: Instance) -> Iterator[Assumption]:
+    if instance.service.steps:
+        value = f"{len(instance.service.steps)} steps of each unit, in whole seconds; the weights by its GPUs"
+        yield Assumption(name="service.steps", value=value, provenance="given")
+        return
     given = "startup" in instance.service.model_fields_set
     yield Assumption(
         name="service.startup",
@@ -141,9 +166,6 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
         from solver.queueing.queues import told  # here, since few instances have bursts
 
         said.extend(told(instance, plan))
-    experts = [name for name, llm in instance.models.items() if llm.experts]
-    if experts and any(pool.model in experts and pool.measured is None for pool in plan.pools):
-        said.append(f"{', '.join(experts)}: experts are not placed yet; every pass is taken to read all of them")
     if any(workload.targets.ttft or workload.targets.tpot for workload in instance.workloads.values()):
         said.append("targets are hard limits for every request without queueing, not percentiles")
     if plan.pools and all(pool.measured for pool in plan.pools):

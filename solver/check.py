@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from models.attention import SLIDING
 from models.instance import Instance
 from models.llm import Llm
+from models.plan import Parallelism
 from solver import physics, units
 from solver.assumptions import assumptions
 from solver.candidates import Candidate
@@ -37,7 +39,7 @@ def _topology(data: Data) -> dict[str, Any]:
                 "per_server": group.per_server,
                 "cards": group.cards,
                 "usable_bytes": group.accelerator.memory * group.usable,
-                "startup_s": data.instance.startup(name),
+                "startup_s": _startup(data, name),
                 "links": sorted(link for link in data.topology.graph.successors(name)),
             }
             for name, group in hardware.groups.items()
@@ -67,6 +69,12 @@ def _topology(data: Data) -> dict[str, Any]:
     }
 
 
+def _startup(data: Data, group: str) -> float | None:
+    """When units of a group are ready; None where that differs from unit to unit."""
+    times = {c.startup for c in data.candidates if c.group == group}
+    return next(iter(times)) if len(times) == 1 else data.instance.startup(group) if not times else None
+
+
 def _models(instance: Instance) -> list[dict[str, Any]]:
     shapes = {name: physics.shape_of(llm) for name, llm in instance.models.items()}
     return [
@@ -74,7 +82,11 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
             "name": name,
             "parameters": parameters(instance.models[name]),
             "weight_bytes": shape.resident,
-            "kv_bytes_per_token": shape.kv_per_token,
+            "kv_bytes_per_token": shape.kv.per_token,
+            "sliding_window": int(shape.kv.layers.window) or None,
+            "sliding_layers": shape.kv.layers.kinds.count(SLIDING),
+            "linear_layers": shape.kv.layers.linear,
+            "recurrent_bytes": shape.kv.constant,
             "encoder_bytes": shape.encoder_resident,
             "feature_bytes_per_image": shape.features,
             "weights": instance.models[name].weights,
@@ -106,7 +118,7 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
     if gpu is not None and candidate.stage == "encode":
         one, missed = physics.encode(shape, gpu), physics.missed_images(workload)
         work = Work(missed * one.compute, missed * one.memory)
-    elif gpu is not None:
+    elif gpu is not None and gpu.layout is None:
         cost = units.costs(shape, gpu, workload)
         work = cost.step.at(units.in_step(gpu, batch)) if candidate.stage == "decode" else cost.prefill
     need = max(candidate.demand[name])
@@ -115,9 +127,10 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "stage": candidate.stage,
         "schemes": list(candidate.schemes),
         "group": candidate.group,
-        "cards": candidate.cards,
+        "cards": candidate.all_cards,
         "tp": candidate.tp,
         "pp": candidate.pp,
+        "cut": _cut(candidate),
         "step_s": candidate.tau,
         "batch": batch if candidate.stage not in ("prefill", "encode") and _known(instance, candidate) else None,
         "compute_s": None if work is None else work.compute,
@@ -128,6 +141,17 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "provenance": "roofline" if candidate.measured is None else "measured",
         "reason": None,
     }
+
+
+def _cut(candidate: Candidate) -> str:
+    """How a unit is cut, and what else it takes."""
+    if candidate.cut is None:
+        return Parallelism(tp=candidate.tp, pp=candidate.pp).text
+    parts = [f"{part.cards} {part.group} for {part.stage}" for part in candidate.parts]
+    parts += [f"{candidate.cut.micro} micro-batches"] if candidate.cut.micro > 1 else []
+    parts += [f"{candidate.cut.redundant} redundant experts"] if candidate.cut.redundant else []
+    parts += [] if candidate.cut.resident is None else [f"{candidate.cut.resident} experts a layer on the GPU"]
+    return ", ".join([candidate.cut.text, *parts])
 
 
 def _known(instance: Instance, candidate: Candidate) -> bool:
@@ -145,6 +169,7 @@ def _rejected(data: Data) -> list[dict[str, Any]]:
             "cards": None,
             "tp": None,
             "pp": None,
+            "cut": None,
             "step_s": None,
             "batch": None,
             "compute_s": None,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from models.plan import Parallelism
 from solver.device import Device
 from solver.topology import Path, Topology
 
@@ -57,6 +58,8 @@ class Cut:
     """Micro-batches that pass through its parts one behind the other."""
     resident: int | None = None
     """Experts of each layer on the GPU, where the others are in host memory."""
+    redundant: int = 0
+    """Replicas of experts of each layer, over all GPUs that hold experts."""
     legs: tuple[Leg, ...] = ()
     """What crosses links of the cluster."""
     parts: tuple[Part, ...] = ()
@@ -73,23 +76,24 @@ class Cut:
         return sum(part.cards for part in self.parts if not part.block)
 
     @property
+    def parallelism(self) -> Parallelism:
+        """Its degrees."""
+        return Parallelism(tp=self.tp, pp=self.pp, ep=self.ep, dp=self.dp)
+
+    @property
     def text(self) -> str:
-        """TP4, TP8 x PP2, DP8 x EP8, or TP2 x EP4."""
-        words = [f"{word}{degree}" for word, degree in self._degrees if degree > 1]
-        return " x ".join(words) or "TP1"
+        """The same in words."""
+        return self.parallelism.text
 
     @property
     def label(self) -> str:
-        """The same, for names."""
-        words = [f"{word.lower()}{degree}" for word, degree in self._degrees if degree > 1]
+        """The same with its parts, for names."""
+        words = [] if self.text == "TP1" else [self.text.lower().replace(" x ", "-")]
         words += [f"{part.stage}{part.cards}@{part.group}" for part in self.parts]
         words += [f"{self.micro}mb"] if self.micro > 1 else []
+        words += [f"{self.redundant}red"] if self.redundant else []
         words += [f"{self.resident}res"] if self.resident is not None else []
         return "-".join(words)
-
-    @property
-    def _degrees(self) -> tuple[tuple[str, int], ...]:
-        return ("TP", self.tp), ("PP", self.pp), ("DP", self.dp), ("EP", self.ep)
 
     def charges(self, topology: Topology, tokens: float) -> dict[str, float]:
         """Share of each channel that ``tokens`` tokens a second take between the parts of a unit."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from models.instance import Instance
-from solver import features, physics, units
+from solver import features, physics, startup, units
 from solver.candidates import Candidate, Rejected
 from solver.topology import Topology
 from solver.units import MemoryUse
@@ -41,7 +41,7 @@ def make(
             buffers=max(features.own_buffer(shape, workload) for workload in workloads.values()),
             capacity=cut.device.memory,
         ),
-        startup=instance.startup(group),
+        startup=startup.seconds(instance, group, features.own_weights(shape, cut.device)),
         price=cut.cards * (described.price or 0.0),
         tp=cut.tp,
         block=cut.block,

@@ -8,8 +8,8 @@ from models.errors import BadInput, Problem
 from models.plain import is_whole, mapping
 from models.plan import Plan, Pool
 
-Kind = tuple[str, str, int, int, int]
-"""Group, model, TP, PP and GPUs of a unit: units of one kind have the same weights on the same GPUs."""
+Kind = tuple[str, str, str, int]
+"""Group, model, cut and GPUs of a unit: units of one kind have the same weights on the same GPUs."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _own(plan: Plan) -> list[Pool]:
 
 
 def _kind(pool: Pool) -> Kind:
-    return (pool.group, pool.model, pool.parallelism.tp, pool.parallelism.pp, pool.cards_per_unit)
+    return (pool.group, pool.model, pool.parallelism.text, pool.cards_per_unit)
 
 
 def _changes(before: Iterable[Pool], after: Iterable[Pool]) -> list[Change]:
@@ -108,8 +108,7 @@ def _changes(before: Iterable[Pool], after: Iterable[Pool]) -> list[Change]:
             taken = min(wanted - moved, freed[other])
             freed[other] -= taken
             moved += taken
-        group, model, tp, pp, cards = kind
-        cut = f"TP{tp}" + (f" x PP{pp}" if pp > 1 else "")
+        group, model, cut, cards = kind
         changes.append(Change(group, model, stage, cut, cards, old[key], new[key], kept[key], moved, wanted - moved))
     return changes
 
@@ -119,7 +118,7 @@ def _weights(plan: Plan, change: Change) -> float | None:
     for pool in _own(plan):
         cut = (pool.group, pool.stage, pool.cards_per_unit)
         if cut == (change.group, change.stage, change.cards_per_unit) and pool.memory is not None:
-            return pool.memory.weights
+            return pool.memory.weights + pool.memory.experts
     return None
 
 
@@ -128,9 +127,11 @@ def _alone(plan: Plan, changes: list[Change]) -> float:
     kept = {(change.group, change.stage, change.cards_per_unit, change.cut): change.kept for change in changes}
     rates: dict[str, float] = {}
     for pool in _own(plan):
-        cut = f"TP{pool.parallelism.tp}" + (f" x PP{pool.parallelism.pp}" if pool.parallelism.pp > 1 else "")
+        if pool.part_of is not None:
+            continue  # what goes through it is told of the pool that it is a part of
+        cut = pool.parallelism.text
         stays = min(kept.get((pool.group, pool.stage, pool.cards_per_unit, cut), 0), pool.units)
-        rates[pool.stage] = rates.get(pool.stage, 0.0) + (pool.capacity * stays / pool.units if stays else 0.0)
+        rates[pool.serves] = rates.get(pool.serves, 0.0) + (pool.capacity * stays / pool.units if stays else 0.0)
     return rates.get("both", 0.0) + min(rates.get("prefill", 0.0), rates.get("decode", 0.0))
 
 

@@ -63,7 +63,7 @@ def change(path: str, value: object) -> dict[str, Any]:
         ("workloads.reasoning.deny", ["a100", "h20"], "leaves no group"),
         ("models", {}, "at least 1 item"),
         ("models.qwen3-8b.catalog", "Qwen3-8", 'did you mean "Qwen3-8B"'),
-        ("models.qwen3-8b.weights", "int3", "'bf16' or 'fp8'"),
+        ("models.qwen3-8b.weights", "int3", "'bf16', 'fp8' or 'int4'"),
         ("models.qwen3-8b.num_key_value_heads", 5, "does not divide"),
         ("models.qwen3-8b.handoff_state", "DeepSeek-V4", 'did you mean "DeepSeek-V3"'),
         ("models.qwen3-8b.query_work", "added", "needs a handoff_state"),

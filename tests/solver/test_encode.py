@@ -266,6 +266,19 @@ def test_the_first_token_waits_for_images_features_and_state() -> None:
     assert {pool.group for pool in planned(data)[0].pools} == {"gpus"}  # only encoders nearby are quick enough
 
 
+def test_encoders_load_sooner() -> None:
+    """Weights are read at 10 MB/s: 496 MB of the encoder, and those of the language model, each in whole seconds."""
+    data = document(rate="0.5/s")
+    data["service"] = {"steps": {"load": {"weights_at": "10 MB/s"}}, "drain": "10 min"}
+    data["objective"], data["billing"] = "effective_cost", {"pay": "used"}
+    plan, instance = planned(data)
+    ready = {c.stage: c.startup for c in gather(instance).candidates if "encode-pd" in c.schemes}
+    language = 2 * (LAYERS * LAYER + 2 * HEAD + NORMS)
+    assert ready == {"encode": 50.0, "prefill": -(-language // 10**7), "decode": -(-language // 10**7)}
+    assert plan.drain is not None
+    assert plan.drain.met
+
+
 def test_two_kinds_of_gpus_against_every_split() -> None:
     """Three stages on two groups of unlike GPUs: all ways to give 4 + 4 GPUs something to do."""
     data = document()
