@@ -192,4 +192,5 @@ def _payload(plan: Plan) -> float:
     moved = sum(
         handoff.rate.at_load * handoff.bytes_per_request * (2 if handoff.store else 1) for handoff in plan.handoffs
     )
+    moved += sum(h.rate.at_load * h.features.bytes_per_request for h in plan.handoffs if h.features is not None)
     return moved / completed if completed else 0.0

@@ -16,12 +16,12 @@ def curve(plan: Plan, instance: Instance) -> list[tuple[float, float]]:
     drain = plan.drain
     if drain is None or not drain.phases:
         return []
-    decodes = {pool.name for pool in plan.pools if pool.stage == "decode"}
+    begins = {pool.name for pool in plan.pools if pool.begins}
     points, waiting, at = [(0.0, 0.0)], 0.0, 0.0
     for phase in drain.phases:
         waiting += instance.rate * (phase.start_s - at)
         points.append((phase.start_s, waiting))
-        served = sum(sum(rates.values()) for name, rates in phase.pools.items() if name not in decodes)
+        served = sum(sum(rates.values()) for name, rates in phase.pools.items() if name in begins)
         waiting += (instance.rate - served) * (phase.end_s - phase.start_s)
         at = phase.end_s
         points.append((at, waiting if waiting > 1e-6 else 0.0))  # what is left by rounding is nothing

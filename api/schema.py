@@ -38,6 +38,7 @@ def document(what: str) -> dict[str, Any]:
         described["anyOf"] = [{"required": ["catalog", *wanted]}, {"required": own}]
     llm = schema["$defs"]["Llm"]["properties"]
     llm["handoff_state"]["anyOf"] = [llm["catalog"], {"$ref": "#/$defs/Llm"}]
+    schema["$defs"]["Encoder"]["required"] = []  # beside `catalog: NAME` what it says changes the catalog's
     group = schema["$defs"]["Group"]
     names = {"type": "string", "enum": list(catalog.names("accelerators"))}
     group["properties"]["accelerator"] = {"anyOf": [names, {"$ref": "#/$defs/Accelerator"}]}

@@ -85,7 +85,8 @@ def check(found: Mapping[str, Any]) -> str:
     for link in topology["links"]:
         lines.append(f"   link {link['name']}: {words.gigabytes_per_second(link['capacity'])} GB/s payload")
     for store in topology["stores"]:
-        lines.append(f"   store {store['name']} on {store['on']}: {words.gibibytes(store['capacity'])}")
+        kept = " for features of images" if store["for"] == "features" else ""
+        lines.append(f"   store {store['name']} on {store['on']}: {words.gibibytes(store['capacity'])}{kept}")
     lines.extend(["", " MODELS"])
     for model in found["models"]:
         weights = f"{words.gibibytes(model['weight_bytes'])} of weights ({model['weights']})"
@@ -95,6 +96,9 @@ def check(found: Mapping[str, Any]) -> str:
         if model["linear_layers"]:
             state += f"; {model['linear_layers']} layers keep {model['recurrent_bytes'] / 1024**2:.4g} MiB a request"
         lines.append(f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {weights}, {state}")
+        if model["encoder_bytes"]:
+            features = f"{model['feature_bytes_per_image'] / 2**20:.4g} MiB of features an image"
+            lines.append(f"      encoder of images: {words.gibibytes(model['encoder_bytes'])} of these, {features}")
     lines.extend(["", " STAGES (one unit)"])
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "unit-s a request", "req/s", "FROM"]]
     for stage in found["stages"]:

@@ -65,7 +65,7 @@ class CurrentPool(Described):
 
     group: str
     units: Count
-    stage: Stage = "both"
+    stage: Stage | Literal["encode"] = "both"
     scheme: Scheme | None = None
     """Default: the first allowed one that has such units."""
     model: str | None = None

@@ -209,12 +209,14 @@ class Link(Described):
 
 
 class Store(Described):
-    """A shared place that keeps context state, on a link."""
+    """A shared place that keeps context state, or features of images, on a link."""
 
     on: str
     """The link it is on."""
+    holds: Literal["state", "features"] = Field(default="state", alias="for")
+    """What it keeps: context state on its way to decode units, or features of images (the encoder cache)."""
     capacity: PositiveBytes
-    """Bytes of state it holds."""
+    """Bytes that it holds."""
     read: PositiveBytesPerSecond | None = None
     """Read bandwidth of the store itself; default: the link's."""
     write: PositiveBytesPerSecond | None = None

@@ -1,4 +1,4 @@
-"""Keys and words of the instance format that are known but not built yet: refused, never ignored."""
+"""Keys of the instance format that are known but not built yet: refused, never ignored."""
 
 KEYS: dict[str, frozenset[str]] = {
     "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases"}),
@@ -16,12 +16,6 @@ KEYS: dict[str, frozenset[str]] = {
 }
 """Path pattern (`*` is any name) -> keys that are known there."""
 
-WORDS: dict[str, frozenset[str]] = {
-    "schemes.allow": frozenset({"encode-pd"}),
-    "limits.pools": frozenset({"encode"}),
-}
-"""Place -> words that are known there."""
-
 
 def key_is_later(parent: tuple[str | int, ...], key: str) -> bool:
     """Whether ``key`` under ``parent`` is known but not built yet."""
@@ -31,9 +25,3 @@ def key_is_later(parent: tuple[str | int, ...], key: str) -> bool:
         if same and key in keys:
             return True
     return False
-
-
-def word_is_later(path: tuple[str | int, ...], word: object) -> bool:
-    """Whether ``word`` at ``path`` is known but not built yet."""
-    place = ".".join(str(part) for part in path)
-    return isinstance(word, str) and any(place.startswith(start) and word in words for start, words in WORDS.items())

@@ -7,10 +7,27 @@ from pydantic import Field
 from models.attention import LayerType, kinds
 from models.base import Described
 from models.hardware import Degrees, Precision, WeightPrecision
-from models.quantities import Count, PositiveBytes
+from models.quantities import Count, PositiveBytes, TokenCount
 
 PositiveNumber = Annotated[float, Field(gt=0.0, le=1e12)]
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class Encoder(Described):
+    """The encoder of images, in BF16: a transformer over the patches of an image, each of which sees all others."""
+
+    num_hidden_layers: Count
+    hidden_size: Dimension
+    num_attention_heads: Count
+    intermediate_size: Dimension
+    gated: bool = False
+    """Whether its feed-forward networks have a gate: three matrices in place of two."""
+    other_parameters: Annotated[float, Field(ge=0.0, le=1e12)] = 0.0
+    """Matrix parameters beside the layers (projector, patch embedding), worked with once a feature."""
+    patches: TokenCount
+    """Tokens of an image inside the encoder."""
+    tokens: TokenCount
+    """Features of an image that enter the language model; they are part of a workload's `input`."""
 
 
 def published(quantised: object) -> WeightPrecision:
@@ -89,6 +106,8 @@ class Llm(Described):
     """GPUs over which units spread experts; default: the group's."""
     dp: Degrees | None = None
     """Groups of GPUs in such a unit that hold requests of their own; default: the group's."""
+    encoder: Encoder | None = None
+    """Encoder of images, where the model has one."""
     expert_loads: list[list[PositiveNumber]] | None = None
     """Tokens of each expert over the mean, one row for each layer with experts, or one for all: a file of one array, as
     `inferplan experts` reads it, or rows. Default: each as often as the others.

@@ -174,8 +174,6 @@ def _problem(detail: ErrorDetails, top: Any = Instance) -> Problem:
         return Problem(path, "unknown key" + (f"; {guess}" if guess else ""), None, ", ".join(known) or None)
     if kind == "model_type":
         return Problem(path, "is not a mapping of keys", shown(value), ", ".join(_fields(keys, top)) or None)
-    if top is Instance and later.word_is_later(keys, value):
-        return Problem(path, "not supported yet", shown(value), context.get("expected"))
     reason, right = _IN_WORDS.get(kind, (context.get("reason"), context.get("accepted")))
     accepted = right or context.get("expected")
     if kind in _BOUNDS:

@@ -81,7 +81,7 @@ class Pool(Described):
     batches: dict[str, int]
     """By workload."""
     serves: str
-    """What it does for requests: prefill, decode, or both; of a part, what its units do."""
+    """What it does for requests: encode, prefill, decode, or both; of a part, what its units do."""
     part_of: str | None = None
     """Pool whose units it is a part of, on GPUs of its own; its requests and times are told there."""
     micro_batches: int = 1
@@ -105,6 +105,11 @@ class Pool(Described):
     rates: dict[str, Load]
     """By workload."""
 
+    @property
+    def begins(self) -> bool:
+        """Whether each request that it serves begins there, its images apart."""
+        return self.serves in ("prefill", "both")
+
 
 class Servers(Described):
     """Servers that are filled alike, where units of several sizes do not nest in a server."""
@@ -113,6 +118,21 @@ class Servers(Described):
     count: int
     blocks: dict[str, int]
     """GPUs of a block (a unit, or a stage of one) -> blocks of that size that one server has room for."""
+
+
+class FeatureHandoff(Described):
+    """Features of images on their way to units that hold no encoder."""
+
+    encoder: str | None
+    """Group of the units that encode; None where every image is in the cache."""
+    cache: str | None
+    """Store that hits are read from and others written to; None where there are no hits."""
+    links: list[str]
+    """From the encode units, or from the cache where every image is in it."""
+    bytes_per_request: float
+    """Mean, hits included."""
+    seconds: float
+    """Until the last feature is there, of the request with most images: all encoded and handed over, or all read."""
 
 
 class Handoff(Described):
@@ -129,6 +149,8 @@ class Handoff(Described):
     """Payload of one crossing; a pooled handoff crosses twice."""
     seconds: float
     rate: Load
+    features: FeatureHandoff | None = None
+    """Of images that are encoded on units of their own: what comes to `source` before prefill."""
 
 
 class Seconds(Described):

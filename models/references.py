@@ -6,12 +6,12 @@ They read the plain document, so that they report beside the problems of single 
 from collections.abc import Iterator
 from typing import Any
 
-from models import demands, divided, shapes, startup
+from models import demands, divided, images, shapes, startup
 from models.errors import Problem, nearest
 from models.plain import Path, entries, is_whole, mapping, problem
 
-SEPARATED = ("pd-direct", "pd-pooled", "attention-ffn", "expert-pool")
-"""Schemes that have prefill units in common."""
+SEPARATED = ("pd-direct", "pd-pooled", "attention-ffn", "expert-pool", "encode-pd")
+"""Schemes that have prefill or decode units in common."""
 
 
 def check(data: dict[str, Any]) -> Iterator[Problem]:
@@ -27,6 +27,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
         yield from _known(workload, "model", mapping(data.get("models")), path, "model", "models")
         yield from demands.check(workload, path)
         yield from _placement(workload, groups, path)
+    yield from images.check(data)
     for name, llm in entries(data.get("models")):
         yield from shapes.check(llm, ("models", name))
     yield from _cards(groups)

@@ -170,7 +170,10 @@ _OF_A_SCALE_UP = ("name", "bandwidth", "startup", "link_efficiency", "sources")
 
 
 def _llm(llm: dict[str, Any], path: Path) -> list[Problem]:
+    catalogued = catalog.entry("models", llm["catalog"]) if isinstance(llm.get("catalog"), str) else None
     problems = _merge(llm, "models", path)
+    if catalogued and isinstance(llm.get("encoder"), dict):  # images of another size: the rest of it stays
+        llm["encoder"] = {**catalogued.get("encoder", {}), **llm["encoder"]}
     _degrees(llm)
     llm.setdefault("weights", published(llm.get("quantization_config")))
     llm.setdefault("kv", "bf16")

@@ -7,6 +7,8 @@ from models import attention
 from models.errors import Problem
 from models.plain import Path, is_whole, mapping, problem
 
+ENCODER = ("num_attention_heads", "intermediate_size")
+"""Widths of an encoder that are cut like those of the language model."""
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -62,6 +64,9 @@ def divides(degree: int, llm: dict[str, Any]) -> bool:
     parts += [llm.get(key) for key in attention.HEADS]
     parts += [llm.get("moe_intermediate_size")] if any(llm.get(key) for key in EXPERTS) else []
     if any(is_whole(part) and part % degree for part in parts):
+        return False
+    encoder = mapping(llm.get("encoder"))
+    if any(is_whole(encoder.get(key)) and encoder[key] % degree for key in ENCODER):
         return False
     kv_heads = llm.get("num_key_value_heads")
     if llm.get("kv_lora_rank") or not is_whole(kv_heads) or kv_heads < 1:

@@ -12,6 +12,7 @@ from models.quantities import (
     PositiveShare,
     RequestsPerSecond,
     Seconds,
+    Share,
     TinyShare,
     TokenCount,
 )
@@ -25,11 +26,12 @@ Scheme = Literal[
     "attention-ffn",
     "expert-pool",
     "cpu-experts",
+    "encode-pd",
 ]
 SCHEMES: tuple[Scheme, ...] = ("replicas", "chunked", "pd-direct", "pd-pooled")
 """Schemes that are allowed when an instance names none; the others have to be named."""
 Stage = Literal["prefill", "decode", "both"]
-PoolStage = Literal["prefill", "decode", "both", "attention", "ffn", "expert"]
+PoolStage = Literal["prefill", "decode", "both", "attention", "ffn", "expert", "encode"]
 Objective = Literal["effective_cost", "cost", "throughput", "headroom", "power", "gpus"]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
 Cached = Annotated[int, Field(ge=0, le=10**9)]
@@ -130,6 +132,10 @@ class Workload(Described):
     """Input tokens whose state prefill already holds (prefix hit)."""
     lengths: Annotated[list[Length], Field(min_length=1)] | None = None
     """Classes with shares in place of `input` and `output`; every unit that serves the workload gets the same mix."""
+    images: Annotated[float, Field(ge=0.0, le=10_000.0)] = 0.0
+    """Images of a request, on average; their features are part of the input."""
+    image_hits: Share = 0.0
+    """Share of the images whose features are in the encoder cache already."""
     batch: Batch | Literal["max"] | None = None
     """Requests that a decode unit holds at once: a number, `max` (what memory holds), or left out (chosen)."""
     qualifying: PositiveShare = 1.0

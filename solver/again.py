@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from models.hardware import Efficiency
 from models.instance import Instance
-from solver import candidates, latency, paced, physics, settle, units
+from solver import candidates, encoding, latency, paced, physics, settle, units
 from solver.candidates import Candidate
 from solver.chosen import Chosen
 from solver.data import Data
@@ -54,10 +54,14 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
     """The unit with what a request takes now; None where it cannot serve one of its workloads any more."""
     if unit.measured is not None:
         return unit
-    shape = physics.shape_of(instance.models[unit.model])
+    shape = units.shape_of(unit.kind, instance.models[unit.model])
+    if unit.stage == "encode":
+        made = encoding.make(instance, topology, unit.schemes, unit.group, unit.model)
+        return next((replace(new, name=unit.name) for new in made if isinstance(new, Candidate)), None)
     cut = unit.cut and again(instance, topology, unit.group, unit.model, shape, unit.cut)
     if cut is None:
         return None
+    cut = candidates.with_cache(instance, topology, unit.group, cut)
     served = {name: instance.workloads[name] for name in unit.demand}
     if unit.shared is not None:
         return _use(unit, replace(unit, device=cut.device, cut=cut), instance)
@@ -77,7 +81,7 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
                 if time is not None and target is not None and time > target * (1.0 + 1e-9):
                     return None
     first_tokens = {name: units.costs(shape, gpu, served[name]).first_token for name in unit.first}
-    charges = candidates.charges(kind, shape, topology, cut, served)
+    charges = candidates.charges(instance, kind, shape, topology, unit.group, cut, served)
     return replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, device=gpu, cut=cut)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from models.plan import Drain, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
+from models.plan import Drain, FeatureHandoff, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
 from solver.candidates import Candidate
 from solver.chosen import Chosen, scheme_of
 from solver.cut import Part
@@ -25,7 +25,7 @@ def pools(chosen: Chosen) -> list[Pool]:
             sum(shares[n] * need[k] for n, need in candidate.demand.items()) / count
             for k in range(len(candidate.resources))
         )
-        known = candidate.stage != "prefill" and (
+        known = candidate.stage not in ("prefill", "encode") and (
             candidate.measured is None or chosen.instance.measured[candidate.measured].batch is not None
         )
         cut, owner = candidate.cut, chosen.data.candidates[chosen.data.owners[index]]
@@ -46,7 +46,7 @@ def pools(chosen: Chosen) -> list[Pool]:
                 resident_experts=None if cut is None else cut.resident,
                 redundant_experts=0 if cut is None else cut.redundant,
                 batch=max(candidate.batches.values()) if known else None,
-                batches=dict(candidate.batches) if candidate.stage != "prefill" else {},
+                batches={} if candidate.stage in ("prefill", "encode") else dict(candidate.batches),
                 shares=owner.name if candidate.face else None,
                 step_s=candidate.tau,
                 measured=candidate.measured,
@@ -138,7 +138,10 @@ def servers(chosen: Chosen) -> list[Servers]:
 
 def route_name(route: Route) -> str:
     """A handoff in one line, the same in every part of a plan."""
-    name = f"{route.workload}: {route.source} -> {route.target}" + (f" via {route.store}" if route.store else "")
+    places = [route.source] if route.features and not route.payload else [route.source, route.target]
+    if route.features:
+        places = [route.features.encoder or route.features.cache or "", *places]
+    name = f"{route.workload}: {' -> '.join(places)}" + (f" via {route.store}" if route.store else "")
     return f"{name} (hybrid)" if route.scheme == "hybrid" else name
 
 
@@ -157,9 +160,23 @@ def handoffs(chosen: Chosen, phases: Sequence[DrainPhase]) -> list[Handoff]:
             bytes_per_request=route.payload,
             seconds=route.seconds,
             rate=Load(at_load=chosen.load.routes[r], at_capacity=chosen.settled.routes[r]),
+            features=_features(route),
         )
         for r, route in ((r, chosen.data.routes[r]) for r in sorted(live))
     ]
+
+
+def _features(route: Route) -> FeatureHandoff | None:
+    found = route.features
+    if found is None:
+        return None
+    return FeatureHandoff(
+        encoder=found.encoder,
+        cache=found.cache,
+        links=list(found.links),
+        bytes_per_request=found.payload,
+        seconds=found.seconds,
+    )
 
 
 def drain(chosen: Chosen, found: tuple[float, list[DrainPhase]] | None) -> Drain | None:
@@ -173,9 +190,7 @@ def drain(chosen: Chosen, found: tuple[float, list[DrainPhase]] | None) -> Drain
     done = 0.0
     for phase in phases:
         seconds = max(0.0, min(phase.end, ready) - phase.start)
-        done += seconds * sum(
-            rate for (_, i), rate in phase.rates.items() if chosen.data.candidates[i].stage != "decode"
-        )
+        done += seconds * sum(rate for (_, i), rate in phase.rates.items() if chosen.data.candidates[i].begins)
     starts = {c.startup for _, c in chosen.used}
     single = deadline is not None and len(starts) == 1
     return Drain(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from models.instance import Instance
 from models.units import GIB
 from models.workload import Workload
-from solver import latency, paced, physics, startup, units
+from solver import features, latency, paced, physics, startup, units
 from solver.cut import Cut, Part
 from solver.cuts import would_fit
 from solver.layouts.tried import tried
@@ -83,8 +83,18 @@ class Candidate:
 
     @property
     def stage(self) -> str:
-        """prefill, decode or both."""
+        """prefill, decode, both or encode."""
         return self.kind.stage
+
+    @property
+    def begins(self) -> bool:
+        """Whether each request that it serves begins there, its images apart."""
+        return self.stage in ("prefill", "both")
+
+    @property
+    def after_encode(self) -> bool:
+        """Whether it prefills requests whose images were encoded elsewhere."""
+        return self.kind == units.AFTER_ENCODE
 
     @property
     def all_cards(self) -> int:
@@ -141,9 +151,10 @@ Made = list[Candidate | Rejected]
 
 def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str, ...], group: str, model: str) -> Made:
     """Units of ``kind`` for ``model`` on ``group``: one for each cut and each choice of batch or step time."""
-    shape = physics.shape_of(instance.models[model])
+    shape = units.shape_of(kind, instance.models[model])
     workloads = units.served(instance, kind, group, model)
     cuts, none = tried(instance, topology, kind, group, model, shape, workloads)
+    cuts = [with_cache(instance, topology, group, cut) for cut in cuts]
     made: Made = []
     refused: dict[str, Rejected] = {}
     for cut in cuts:
@@ -175,6 +186,8 @@ def _of_cut(
     fitting: dict[str, Workload] = {}
     for name, workload in workloads.items():
         limit, reason = _misfit(instance, kind, shape, cut, group, workload)
+        if features.cache_charges(instance, topology, group, shape, workload) is None:
+            limit, reason = "links", "no link joins it and the encoder cache"
         if reason:
             yield Rejected(schemes, kind.stage, group, name, reason, limit)
         else:
@@ -209,12 +222,13 @@ def _of_cut(
                 beside=_beside(instance, cut),
                 tau=built.tau if built.tau > 0 else None,
                 first=_first_tokens(kind, shape, cut, able),
-                charges=charges(kind, shape, topology, cut, able),
+                charges=charges(instance, kind, shape, topology, group, cut, able),
                 device=cut.device,
                 power=_power(instance, group, cut),
             )
             if kind == units.HYBRID:
-                sent = {part: charges(part, shape, topology, cut, able) for part in (units.PREFILL, units.DECODE)}
+                parts = (units.PREFILL, units.DECODE)
+                sent = {part: charges(instance, part, shape, topology, group, cut, able) for part in parts}
                 yield from faces(unit, shape, able, sent)
             else:
                 yield unit
@@ -308,17 +322,34 @@ def _first_tokens(kind: Kind, shape: Shape, cut: Cut, workloads: Mapping[str, Wo
     }
 
 
+def with_cache(instance: Instance, topology: Topology, group: str, cut: Cut) -> Cut:
+    """A cut that knows how quick the encoder cache is."""
+    cached = features.cached_at(instance, topology, group)
+    return cut if cached is None else replace(cut, device=replace(cut.device, cached=cached))
+
+
 def charges(
-    kind: Kind, shape: Shape, topology: Topology, cut: Cut, workloads: Mapping[str, Workload]
+    instance: Instance,
+    kind: Kind,
+    shape: Shape,
+    topology: Topology,
+    group: str,
+    cut: Cut,
+    workloads: Mapping[str, Workload],
 ) -> dict[str, dict[str, float]]:
-    """By workload: share of each channel that one request a second takes between the parts of a unit."""
-    if not cut.legs:
-        return {}
+    """By workload: share of each channel that one request a second takes between the parts of a unit, and of what it
+    takes to and from the encoder cache.
+    """
     charged = {}
     for name, workload in workloads.items():
         new = sum(one.share * (one.input - one.cached) for one in workload.classes) if kind.stage != "decode" else 0.0
         calls = physics.mean_calls(workload) if kind.stage != "prefill" else 0.0
-        charged[name] = cut.charges(topology, new + calls)
+        shares = cut.charges(topology, new + calls)
+        if kind.stage != "decode":
+            for resource, share in (features.cache_charges(instance, topology, group, shape, workload) or {}).items():
+                shares[resource] = shares.get(resource, 0.0) + share
+        if shares:
+            charged[name] = shares
     return charged
 
 

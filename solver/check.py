@@ -49,7 +49,8 @@ def _topology(data: Data) -> dict[str, Any]:
             for channel in data.topology.channels.values()
         ],
         "stores": [
-            {"name": name, "on": store.on, "capacity": store.capacity} for name, store in hardware.stores.items()
+            {"name": name, "on": store.on, "for": store.holds, "capacity": store.capacity}
+            for name, store in hardware.stores.items()
         ],
         "paths": [
             {
@@ -58,6 +59,7 @@ def _topology(data: Data) -> dict[str, Any]:
                 "source": route.source,
                 "target": route.target,
                 "store": route.store,
+                "encoder": route.features.encoder if route.features else None,
                 "links": list(route.links),
                 "bytes": route.payload,
                 "seconds": route.seconds,
@@ -85,6 +87,8 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
             "sliding_layers": shape.kv.layers.kinds.count(SLIDING),
             "linear_layers": shape.kv.layers.linear,
             "recurrent_bytes": shape.kv.constant,
+            "encoder_bytes": shape.encoder_resident,
+            "feature_bytes_per_image": shape.features,
             "weights": instance.models[name].weights,
             "kv": instance.models[name].kv,
         }
@@ -108,10 +112,13 @@ def _stages(data: Data) -> list[dict[str, Any]]:
 
 def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any]:
     workload = instance.workloads[name]
-    shape, gpu = physics.shape_of(instance.models[candidate.model]), candidate.device
+    shape, gpu = units.shape_of(candidate.kind, instance.models[candidate.model]), candidate.device
     batch = candidate.batches[name]
     work: Work | None = None
-    if gpu is not None and gpu.layout is None:
+    if gpu is not None and candidate.stage == "encode":
+        one, missed = physics.encode(shape, gpu), physics.missed_images(workload)
+        work = Work(missed * one.compute, missed * one.memory)
+    elif gpu is not None and gpu.layout is None:
         cost = units.costs(shape, gpu, workload)
         work = cost.step.at(units.in_step(gpu, batch)) if candidate.stage == "decode" else cost.prefill
     need = max(candidate.demand[name])
@@ -125,7 +132,7 @@ def _stage(instance: Instance, candidate: Candidate, name: str) -> dict[str, Any
         "pp": candidate.pp,
         "cut": _cut(candidate),
         "step_s": candidate.tau,
-        "batch": batch if candidate.stage != "prefill" and _known(instance, candidate) else None,
+        "batch": batch if candidate.stage not in ("prefill", "encode") and _known(instance, candidate) else None,
         "compute_s": None if work is None else work.compute,
         "memory_s": None if work is None else work.memory,
         "unit_seconds": need,

@@ -119,12 +119,12 @@ def scheme_of(chosen: Chosen, index: int) -> str:
     if candidate.shared is not None:
         return candidate.schemes[0]
     carried: dict[str, float] = {}
-    end = "source" if candidate.stage == "prefill" else "target"
     for r in chosen.live_routes:
         route = chosen.data.routes[r]
         if not set(route.schemes) & set(candidate.schemes):
             continue  # handed over to or from a unit of several uses
-        if getattr(route, end) == candidate.group and route.workload in candidate.demand:
+        places = {"prefill": route.source, "encode": route.features.encoder if route.features else None}
+        if places.get(candidate.stage, route.target) == candidate.group and route.workload in candidate.demand:
             scheme = next(name for name in route.schemes if name in candidate.schemes)
             carried[scheme] = carried.get(scheme, 0.0) + chosen.settled.routes[r]
     if candidate.stage == "both" or not carried:

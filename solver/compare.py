@@ -120,14 +120,19 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
 
 
 def payload(chosen: Chosen) -> float:
-    """Bytes handed over per request, all trips counted: a pooled handoff makes two. Mean over the mix."""
-    moved = handed = 0.0
+    """Bytes handed over per request, all trips counted: a pooled handoff makes two. Mean over the mix.
+
+    Of features of images what reaches prefill counts.
+    """
+    moved = handed = featured = 0.0
     for r in chosen.live_routes:
         route, rate = chosen.data.routes[r], chosen.settled.routes[r]
-        handed += rate
+        handed += rate if route.payload else 0.0
         moved += rate * route.payload * (2.0 if route.store else 1.0)
+        featured += rate * route.features.payload if route.features else 0.0
     decoding = sum(chosen.data.share(name) for name, w in chosen.instance.workloads.items() if w.decodes)
-    return moved / handed * decoding if handed else 0.0
+    whole = featured / chosen.settled.throughput if featured else 0.0
+    return whole + (moved / handed * decoding if handed else 0.0)
 
 
 def split(chosen: Chosen) -> dict[str, dict[str, int]]:
@@ -176,15 +181,21 @@ def cannot(data: Data) -> list[str]:
     """Why some workload can be served by no unit at all, whatever the cards; empty when each of them can."""
     reasons: dict[str, None] = {}
     for name, workload in data.instance.workloads.items():
-        groups = {c.stage: set[str]() for c in data.candidates}
+        groups, images = {stage: set[str]() for stage in ("both", "prefill", "after", "decode")}, workload.images > 0.0
         for candidate in data.candidates:
-            if name in candidate.demand:
-                groups[candidate.stage].add(candidate.group)
-        prefill, decode = groups.get("prefill", set()), groups.get("decode", set())
-        joined = any(r.workload == name and r.source in prefill and r.target in decode for r in data.routes)
-        if groups.get("both") or joined or (not workload.decodes and prefill):
+            if name in candidate.demand and candidate.stage != "encode":
+                stage = "after" if candidate.after_encode and images else candidate.stage
+                groups[stage].add(candidate.group)
+        prefill, after, decode = groups["prefill"], groups["after"], groups["decode"]
+        joined = any(
+            r.workload == name
+            and r.source in (after if r.features else prefill)
+            and (r.target in decode or not workload.decodes)
+            for r in data.routes
+        )
+        if groups["both"] or joined or (not workload.decodes and prefill):
             continue
-        if prefill and decode:
+        if (prefill or after) and (decode or not workload.decodes):
             reasons[_no_way(data)] = None
             continue
         for r in data.rejected:
@@ -196,9 +207,9 @@ def cannot(data: Data) -> list[str]:
 def _no_way(data: Data) -> str:
     """Why nothing can be handed over between units that could be built."""
     stores = data.instance.hardware.stores
-    if data.schemes == ("pd-pooled",) and not stores:
+    if data.schemes == ("pd-pooled",) and not any(store.holds == "state" for store in stores.values()):
         return "there is no store"
-    small = [name for name, store in stores.items() if _too_small(data, store)]
+    small = [name for name, store in stores.items() if store.holds == "state" and _too_small(data, store)]
     if "pd-pooled" in data.schemes and small:
         return f"store[{small[0]}]: too small for one state"
     return "no path between any two places that it could use"

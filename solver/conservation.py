@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from models.instance import Instance
-from models.plan import Plan, Pool
-from solver import physics
+from models.plan import Handoff, Plan, Pool
+from models.workload import Workload
+from solver import feature_flows, physics
 from solver.recomputed import Built, built_of
 from solver.topology import Topology
 
@@ -99,22 +100,38 @@ def _conserved(
         yield "handoffs: a phase names one that the plan does not list"
         return
     for name, workload in instance.workloads.items():
-        if not workload.decodes:
-            continue
         for group in instance.hardware.groups:
-            for stage, end in (("prefill", "source"), ("decode", "target")):
+            for stage in STAGES if workload.decodes else ENCODED:
                 here = sum(
                     rates.get(pool.name, {}).get(name, 0.0)
                     for pool in plan.pools
-                    if pool.serves == stage and pool.group == group and pool.part_of is None
+                    if _stage(pool, workload) == stage and pool.group == group and pool.part_of is None
                 )
                 crossing = sum(
                     rate
                     for key, rate in carried.items()
-                    if known[key].workload == name and getattr(known[key], end) == group
+                    if known[key].workload == name and _ends(known[key]).get(stage) == group
                 )
                 if abs(here - crossing) > TOLERANCE * max(here, crossing, plan.throughput or 0.0):
                     yield f"handoff[{name},{stage}@{group}]: {here:.6g} requests/s there, {crossing:.6g} handed over"
+
+
+ENCODED = ("encode", "prefill after encode")
+"""Stages of requests whose images are encoded on units of their own, without decode."""
+STAGES = (*ENCODED, "prefill", "decode")
+
+
+def _stage(pool: Pool, workload: Workload) -> str:
+    """What a pool does for requests of a workload, as places where flows have to balance tell stages apart."""
+    after = pool.serves == "prefill" and pool.scheme == "encode-pd" and workload.images > 0.0
+    return "prefill after encode" if after else pool.serves
+
+
+def _ends(handoff: Handoff) -> dict[str, str | None]:
+    """Group of each stage that a handoff comes from or goes to."""
+    before = "prefill" if handoff.features is None else "prefill after encode"
+    ends: dict[str, str | None] = {before: handoff.source, "decode": handoff.target}
+    return ends if handoff.features is None else {**ends, "encode": handoff.features.encoder}
 
 
 def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -> Iterator[str]:
@@ -126,6 +143,7 @@ def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -
         for leg in built.legs if tokens else ():
             for channel in leg.path.channels:
                 used[channel] = used.get(channel, 0.0) + tokens * leg.per_token
+    yield from feature_flows.violations(plan, instance, topology, regime, used)
     stored: dict[str, float] = {}
     for handoff in plan.handoffs:
         rate = carried.get(handoff.name, 0.0)

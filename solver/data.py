@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.instance import Instance
+from models.llm import Llm
 from solver import candidates as making
-from solver import dominance, measured
+from solver import dominance, encoding, measured
 from solver.candidates import Candidate, Rejected
 from solver.routes import Route, find
 from solver.schemes import BY_NAME, SCHEMES
 from solver.topology import Topology
-from solver.units import Kind
+from solver.units import AFTER_ENCODE, DECODE, ENCODE, PREFILL, Kind
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Data:
         """
         total = 0.0
         for name in self.instance.workloads:
-            needs = [max(c.demand[name]) for c in self.candidates if name in c.demand]
+            needs = [max(c.demand[name]) for c in self.candidates if name in c.demand and c.stage != "encode"]
             total += self.share(name) * min(needs, default=0.0)
         least = total or 1.0
         # where arrivals are next to nothing for one unit, halfway between the two, so that neither is lost in rounding
@@ -106,10 +107,16 @@ def gather(instance: Instance, topology: Topology | None = None) -> Data:
     names = (*allowed, *(scheme.name for scheme in SCHEMES if scheme.name not in allowed))
     made = list(measured.make(instance, names))
     replaced = {(m.group, m.model) for m in instance.measured.values() if not m.beside_computed}
-    for kind, schemes in _kinds(names).items():
+    kinds = _kinds(names)
+    for kind in kinds:
         for group in instance.hardware.groups:
             for model in dict.fromkeys(workload.model for workload in instance.workloads.values()):
-                if (group, model) not in replaced:
+                schemes = _users(kinds, kind, instance.models[model])
+                if (group, model) in replaced or not schemes:
+                    continue
+                if kind == ENCODE:
+                    made.extend(encoding.make(instance, topology, schemes, group, model))
+                else:
                     made.extend(making.make(instance, topology, kind, schemes, group, model))
     return Data(
         instance=instance,
@@ -131,10 +138,23 @@ def _lighter(charges: Mapping[str, float], factor: Mapping[str, float]) -> dict[
     return {resource: share / factor.get(resource, 1.0) for resource, share in charges.items()}
 
 
+def _users(kinds: dict[Kind, tuple[str, ...]], kind: Kind, llm: Llm) -> tuple[str, ...]:
+    """Schemes that share a kind of units of a model: where it has no encoder, all prefill units are alike."""
+    if llm.encoder is not None or kind not in (PREFILL, AFTER_ENCODE):
+        return kinds[kind]
+    return (*kinds[kind], *kinds.get(AFTER_ENCODE, ())) if kind == PREFILL else ()
+
+
 def _kinds(names: tuple[str, ...]) -> dict[Kind, tuple[str, ...]]:
     """Kinds of units, each with the schemes that share it, in the order of ``names``."""
     kinds: dict[Kind, tuple[str, ...]] = {}
     for name in names:
         for kind in BY_NAME[name].kinds:
             kinds[kind] = (*kinds.get(kind, ()), name)
-    return kinds
+    if ENCODE not in kinds:
+        return kinds
+    flow = (ENCODE, PREFILL, AFTER_ENCODE, DECODE)  # side by side, in the order in which requests meet them
+    first = min(list(kinds).index(kind) for kind in flow if kind in kinds)
+    listed = [kind for kind in kinds if kind not in flow]
+    listed[first:first] = [kind for kind in flow if kind in kinds]
+    return {kind: kinds[kind] for kind in listed}

@@ -30,6 +30,8 @@ class Device:
     hop: float = float("inf")
     """Payload bandwidth from one stage to the next."""
     hop_startup: float = 0.0
+    cached: "tuple[float, float] | None" = None
+    """Bandwidth and startup of reading from the encoder cache, where there is one and a way to it."""
     layout: "Layout | None" = None
     """How its GPUs divide a layer where they do not all do the same; None: as TP and PP have it."""
 

@@ -140,7 +140,7 @@ def at_pace(
     if room <= 0.0:
         return Latency(None, gpu.pp * own)
     chunks = math.ceil(cost.longest_compute / room - ROUNDING)
-    return Latency((chunks + gpu.pp - 1) * sigma, gpu.pp * own)
+    return Latency(cost.read + (chunks + gpu.pp - 1) * sigma, gpu.pp * own)
 
 
 def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> tuple[float | None, float | None]:
@@ -153,7 +153,7 @@ def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int
     cost = units.costs(shape, gpu, workload)  # chunks are whole, and smaller batches have more of them in shorter steps
     step = cost.step.at(units.in_step(gpu, batch))
     idle = max(1.0 - (step.compute + step.beside) / step.seconds, 1e-12)
-    return max(most.first_token, cost.longest_compute / idle + gpu.pp * step.seconds), most.per_token
+    return max(most.first_token, cost.read + cost.longest_compute / idle + gpu.pp * step.seconds), most.per_token
 
 
 def _lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]) -> dict[str, Step]:
@@ -187,4 +187,4 @@ def _chunked_first(gpu: Device, cost: Costs, in_flight: float) -> float | None:
     if room <= 0.0:
         return None
     chunks = stages.chunks(cost.longest_new, room)
-    return stages.chunked_first_token_seconds(chunks + gpu.pp - 1, step.seconds)
+    return cost.read + stages.chunked_first_token_seconds(chunks + gpu.pp - 1, step.seconds)

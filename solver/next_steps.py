@@ -86,7 +86,8 @@ def _more_served(
 
 def _wider(allowed: Data, chosen: Chosen, base: float, beyond: str, limits: Limits) -> Iterator[Marginal]:
     """One more port of each link that carries something, or one more step where it is sold in steps."""
-    carrying = {link for r in chosen.live_routes for link in chosen.data.routes[r].links}
+    live = [chosen.data.routes[r] for r in chosen.live_routes]
+    carrying = {link for route in live for link in (*route.links, *(route.features.links if route.features else ()))}
     for name, link in allowed.instance.hardware.links.items():
         if name not in carrying:
             continue

@@ -214,7 +214,8 @@ def _reserved(kind: Kind, shape: Shape, gpu: Device, workload: Workload, tau: fl
     target = _first(kind, workload)
     if target is None or not kind.overlapped:
         return 0.0
-    return units.costs(shape, gpu, workload).longest_compute / max(1, _steps(gpu, target, tau))
+    cost = units.costs(shape, gpu, workload)
+    return cost.longest_compute / max(1, _steps(gpu, target - cost.read, tau))
 
 
 def floor(kind: Kind, shape: Shape, gpu: Device, workload: Workload, tau: float) -> str | None:
@@ -233,7 +234,7 @@ def floor(kind: Kind, shape: Shape, gpu: Device, workload: Workload, tau: float)
         late = cost.first_token > target * (1.0 + 1e-9)
         return f"prefill alone takes {cost.first_token:.3g} s" if late else None
     if (
-        _steps(gpu, target, tau) < 1
+        _steps(gpu, target - cost.read, tau) < 1
         or _reserved(kind, shape, gpu, workload, tau) + alone.compute + alone.beside > sigma
     ):
         least = gpu.pp * max(physics.class_prefill(shape, gpu, one).seconds for one in workload.classes)

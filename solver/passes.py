@@ -124,3 +124,14 @@ def class_prefill(shape: Shape, device: Device, one: LengthClass) -> Work:
 def class_decode(shape: Shape, device: Device, one: LengthClass) -> Step:
     """A decode step of requests of a class."""
     return decode(shape, device, shape.kv.layers.context(one.input, one.output))
+
+
+def encode(shape: Shape, device: Device) -> Work:
+    """One image through the encoder, cut over the GPUs of a stage; nothing where units hold none."""
+    vision = shape.encoder
+    if vision is None:
+        return Work(0.0, 0.0)
+    payload = parallel.activation_bytes(vision.patches, vision.hidden, shape.other_bytes)
+    sums = 2.0 * vision.layers * parallel.allreduce_seconds(payload, device.tp, device.inside, device.inside_startup)
+    compute = stages.compute_seconds(vision.flops, device.bf16_flops) / device.tp
+    return Work(compute, stages.memory_seconds(vision.resident, device.bandwidth) / device.tp, sums)

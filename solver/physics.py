@@ -1,16 +1,19 @@
 """From described models and workloads to seconds and bytes of one request, on one unit."""
 
+import math
+
 from models.workload import Workload
 from solver.attention import Tokens, mean
 from solver.device import Device, Step, Work, device_of
-from solver.formulas import parallel, state
-from solver.passes import class_decode, class_prefill, decode, read_bytes, stages_of
+from solver.formulas import encoder, handoff, parallel, state
+from solver.passes import class_decode, class_prefill, decode, encode, read_bytes, stages_of
 from solver.shapes import BYTES, Shape, shape_of
 
 
 def workload_prefill(shape: Shape, device: Device, workload: Workload) -> Work:
-    """Prefill of one request of ``workload``, mean over its classes."""
+    """Prefill of one request of ``workload``, images that it has to encode included; mean over its classes."""
     parts = [(one.share, class_prefill(shape, device, one)) for one in workload.classes]
+    parts.append((missed_images(workload), encode(shape, device)))
     return Work(
         sum(share * part.compute for share, part in parts),
         sum(share * part.memory for share, part in parts),
@@ -19,8 +22,13 @@ def workload_prefill(shape: Shape, device: Device, workload: Workload) -> Work:
 
 
 def prefill_seconds(shape: Shape, device: Device, workload: Workload) -> float:
-    """Unit-seconds of a prefill: those of its slowest stage, of which every stream has its part; mean over classes."""
-    return sum(one.share * class_prefill(shape, device, one).seconds for one in workload.classes) / device.streams
+    """Unit-seconds of a prefill: those of its slowest stage, of which every stream has its part; mean over classes.
+
+    Images are encoded before, on the first stage, which counts as the slowest.
+    """
+    images = missed_images(workload) * encode(shape, device).seconds
+    whole = sum(one.share * class_prefill(shape, device, one).seconds for one in workload.classes)
+    return (whole + images) / device.streams
 
 
 def workload_decode(shape: Shape, device: Device, workload: Workload) -> Step:
@@ -50,8 +58,37 @@ def mean_calls(workload: Workload) -> float:
 
 
 def first_token_seconds(shape: Shape, device: Device, workload: Workload) -> float:
-    """Prefill of the slowest class through all stages."""
-    return device.pp * max(class_prefill(shape, device, one).seconds for one in workload.classes)
+    """Prefill of the slowest class through all stages, behind its images: all encoded, or all read from the cache."""
+    images = max(worst_encode(shape, device, workload).seconds, worst_read(shape, device, workload))
+    return images + device.pp * max(class_prefill(shape, device, one).seconds for one in workload.classes)
+
+
+def missed_images(workload: Workload) -> float:
+    """Images of a request that have to be encoded, on average."""
+    return encoder.missed_images(workload.images, workload.image_hits)
+
+
+def most_images(workload: Workload) -> int:
+    """Images of the request that has most."""
+    return math.ceil(workload.images)
+
+
+def worst_encode(shape: Shape, device: Device, workload: Workload) -> Work:
+    """Encoding all images of a request, one after the other; nothing where all are always in the cache."""
+    one, count = encode(shape, device), most_images(workload) if workload.image_hits < 1.0 else 0
+    return Work(count * one.compute, count * one.memory, count * one.beside)
+
+
+def worst_read(shape: Shape, device: Device, workload: Workload) -> float:
+    """Seconds of reading the features of all images of a request from the cache, where units hold the encoder."""
+    if shape.encoder is None or device.cached is None or not workload.image_hits:
+        return 0.0
+    return handoff.transfer_seconds(most_images(workload) * shape.features, *device.cached)
+
+
+def feature_buffer(shape: Shape, workload: Workload) -> float:
+    """Bytes of the features of all images of a request."""
+    return most_images(workload) * shape.features
 
 
 def handoff_sizes(shape: Shape, workload: Workload) -> tuple[tuple[float, float], ...]:
@@ -68,7 +105,8 @@ def handoff_payload(shape: Shape, workload: Workload) -> float:
 
 def longest_payload(shape: Shape, workload: Workload) -> float:
     """The same for the longest input that decodes."""
-    return shape.kept.at(max(one.input for one in workload.classes if one.output > 1))
+    inputs = [one.input for one in workload.classes if one.output > 1]
+    return shape.kept.at(max(inputs)) if inputs else 0.0
 
 
 def state_on_card(shape: Shape, device: Device, tokens: Tokens) -> float:
@@ -88,8 +126,10 @@ def experts_on_card(shape: Shape, device: Device) -> float:
 
 def _weights(shape: Shape, device: Device) -> tuple[float, float]:
     """Bytes on one GPU of the fullest stage: of weights that every token goes through, and of experts."""
+    images = shape.encoder_resident / device.tp
     if device.layout is not None:
-        return device.layout.weights(shape, device)
+        own, chosen = device.layout.weights(shape, device)
+        return own + images, chosen
     routed = shape.element_bytes * shape.expert_params
     if device.pp == 1:
         return (shape.resident - routed) / device.tp, routed / device.tp
@@ -98,7 +138,7 @@ def _weights(shape: Shape, device: Device) -> tuple[float, float]:
     last = parallel.last_stage_layers(shape.layers, device.pp) / shape.layers
     kept = shape.kept_params
     whole = max(read_bytes(shape, kept, first, False), read_bytes(shape, kept, last, False)) + table
-    return (whole - first * routed) / device.tp, first * routed / device.tp
+    return (whole - first * routed) / device.tp + images, first * routed / device.tp
 
 
 def largest_state(shape: Shape, device: Device, workload: Workload) -> float:
@@ -137,5 +177,6 @@ __all__ = [
     "class_decode",
     "class_prefill",
     "device_of",
+    "encode",
     "shape_of",
 ]

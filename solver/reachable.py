@@ -1,6 +1,7 @@
 """Places that must exchange state have to be connected: said before anything is solved."""
 
 from models.errors import BadInput, Problem
+from models.workload import Workload
 from solver.data import Data
 from solver.schemes import BY_NAME
 
@@ -14,10 +15,11 @@ def unreachable(data: Data) -> list[Problem]:
     problems = []
     for name, workload in instance.workloads.items():
         carried = any(route.workload == name and route.scheme in instance.schemes.allow for route in data.routes)
-        if not workload.decodes or carried or _connected(data):
+        if not (workload.decodes or _encoded(data, workload)) or carried or _connected(data):
             continue
         names = ", ".join(instance.schemes.allow)
-        pooled = instance.schemes.allow == ["pd-pooled"] and not instance.hardware.stores
+        there = any(store.holds == "state" for store in instance.hardware.stores.values())
+        pooled = instance.schemes.allow == ["pd-pooled"] and not there
         problems.append(
             Problem(
                 "hardware.stores" if pooled else "hardware.links",
@@ -30,12 +32,18 @@ def unreachable(data: Data) -> list[Problem]:
     return problems
 
 
+def _encoded(data: Data, workload: Workload) -> bool:
+    """Whether images have to come from units of their own."""
+    return workload.images > 0.0 and data.instance.schemes.allow == ["encode-pd"]
+
+
 def _connected(data: Data) -> bool:
     """Whether a store joins places but cannot hold a single state: no fault of the links."""
     instance, topology = data.instance, data.topology
     return "pd-pooled" in instance.schemes.allow and any(
         topology.path(group, store, 1.0) is not None
-        for store in instance.hardware.stores
+        for store, described in instance.hardware.stores.items()
+        if described.holds == "state"
         for group in instance.hardware.groups
     )
 

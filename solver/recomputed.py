@@ -4,7 +4,7 @@ Nothing here knows how candidates were made; a pool is what the plan says it is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.given import Measured
@@ -13,9 +13,9 @@ from models.plan import Plan, Pool
 from models.workload import Workload
 from solver import cuts, physics
 from solver.cut import Cut, Leg
-from solver.formulas import memory, state
+from solver.formulas import encoder, memory, state
 from solver.layouts import build
-from solver.physics import Device, Shape, Step
+from solver.physics import Device, Shape, Step, Work
 from solver.topology import Topology
 
 
@@ -36,7 +36,9 @@ class Built:
     @cached_property
     def shape(self) -> Shape:
         """Of its model."""
-        return physics.shape_of(self.instance.models[self.pool.model])
+        whole = physics.shape_of(self.instance.models[self.pool.model])
+        elsewhere = self.pool.scheme == "encode-pd" and self.pool.serves == "prefill"
+        return replace(whole, encoder=None) if elsewhere or self.pool.serves == "decode" else whole
 
     @property
     def measured(self) -> Measured | None:
@@ -122,6 +124,8 @@ class Built:
         if self.measured is not None:
             return (_measured_seconds(self.measured, name, workload),)
         gpu, kind = self.device, self.pool.serves
+        if kind == "encode":
+            return (encoder.missed_images(workload.images, workload.image_hits) * self._image().seconds,)
         before = self._before(workload)
         if kind == "prefill":
             return (before[0],)
@@ -187,22 +191,42 @@ class Built:
         if self.pool.serves == "decode":
             return 0.0, 0.0
         classes = [(one.share, physics.class_prefill(self.shape, self.device, one)) for one in workload.classes]
+        classes.append((encoder.missed_images(workload.images, workload.image_hits), self._image()))
         if self.pool.scheme == "chunked":
             compute = sum(share * (part.compute + part.beside) for share, part in classes)
             return compute, sum(share * (part.memory + part.beside) for share, part in classes)
         whole = sum(share * part.seconds for share, part in classes) / self.device.streams
         return whole, whole
 
+    def _image(self) -> Work:
+        """One image through the encoder, where its units hold one."""
+        return physics.encode(self.shape, self.device)
+
     def buffer(self) -> float:
-        """Bytes of a GPU that are kept free for states that come or go."""
+        """Bytes of a GPU that are kept free for states, and features of images, that come or go."""
         states = {"prefill": 2.0, "decode": 1.0}.get(self.pool.serves, 1.0 if self.pool.scheme == "chunked" else 0.0)
         states = 3.0 if self.pool.scheme == "hybrid" else states
+        sets = {"encode": 2.0, "decode": 0.0}.get(self.pool.serves, 1.0)
+        states = 0.0 if self.pool.serves == "encode" else states
         served = [self.instance.workloads[name] for name in self.pool.rates]
-        return max((states * physics.input_state(self.shape, self.device, w) for w in served), default=0.0)
+        each = [
+            states * physics.input_state(self.shape, self.device, w) + sets * math.ceil(w.images) * self.shape.features
+            for w in served
+        ]
+        return max(each, default=0.0)
+
+    @property
+    def weights(self) -> float:
+        """Bytes of weights on its fullest GPU, parts apart."""
+        if self.pool.serves == "encode":
+            return self.shape.encoder_resident / self.device.tp
+        return physics.weights_on_card(self.shape, self.device)
 
     def needed_bytes(self) -> float:
         """Bytes of a GPU: weights, the largest batch that the plan states, buffer; room for the longest request."""
         gpu, held = self.device, 0.0
+        if self.pool.serves == "encode":
+            return self.weights + self.buffer()
         for name in self.pool.rates if self.pool.serves != "prefill" else ():
             workload = self.instance.workloads[name]
             longest = physics.largest_state(self.shape, gpu, workload)

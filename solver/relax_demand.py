@@ -105,11 +105,12 @@ def _fitting(data: Data, workload: Workload) -> set[int]:
     and the largest that keeps the target for the time per token.
     """
     instance, sizes = data.instance, set()
-    shape = physics.shape_of(instance.models[workload.model])
+    llm = instance.models[workload.model]
     beside = [other for other in instance.workloads.values() if other.model == workload.model]
     for group in instance.hardware.groups:
-        for cut in cuts.cuts(instance, data.topology, group, workload.model, shape):
+        for cut in cuts.cuts(instance, data.topology, group, workload.model, physics.shape_of(llm)):
             for kind in (units.DECODE, units.REPLICA, units.CHUNKED):
+                shape = units.shape_of(kind, llm)
                 rooms = {units.buffers(kind, shape, cut.device, other) for other in beside}
                 sizes |= {units.largest_batch(shape, cut.device, workload, room) for room in rooms}
             step, target = units.costs(shape, cut.device, workload).step, workload.targets.tpot

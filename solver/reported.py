@@ -64,7 +64,7 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
             if (c.stage, c.pools[0][0], c.group, c.model) == (pool.serves, pool.stage, pool.group, pool.model)
             and pool.scheme in c.schemes
             and set(c.demand) == set(pool.rates)
-            and (pool.serves == "prefill" or dict(c.batches) == pool.batches)
+            and (pool.serves in ("prefill", "encode") or dict(c.batches) == pool.batches)
             and c.face == (pool.shares is not None)
             and c.measured == pool.measured
             and _same_cut(c, pool, [part for part in plan.pools if part.part_of == pool.name])

@@ -1,11 +1,17 @@
-"""Routes: how the state of one workload gets from prefill to decode, what it charges, how long it takes."""
+"""Routes: how one workload gets from prefill to decode, what it charges, how long it takes.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Where images are encoded on units of their own, a route begins there: E -> P -> D is one route, so that what the first
+token waits for is known of each.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from models.hardware import Store
 from models.instance import Instance
+from models.workload import Workload
 from solver import physics
+from solver.features import Features, ways
 from solver.formulas import handoff
 from solver.schemes import BY_NAME
 from solver.schemes.base import Leg, Legs
@@ -14,7 +20,7 @@ from solver.topology import Topology
 
 @dataclass(frozen=True)
 class Route:
-    """One workload's handoff from units on one group to units on another."""
+    """One workload's handoff from units on one group to units on another, and of its features before that."""
 
     workload: str
     scheme: str
@@ -32,18 +38,27 @@ class Route:
     """Share of a resource (channel, store) that one handoff a second takes."""
     crossing: float
     """Bytes that one handoff puts on links, all trips and links together."""
+    features: Features | None = None
+    """How features come to its source, where that holds no encoder."""
+
+    @property
+    def waits(self) -> float:
+        """Seconds of a first token beside prefill."""
+        return self.seconds + (self.features.seconds if self.features else 0.0)
 
 
 def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> list[Route]:
-    """Every route of the schemes named, for every workload that decodes."""
+    """Every route of the schemes named, for every workload that decodes, or has its images encoded elsewhere."""
     groups, stores = instance.hardware.groups, instance.hardware.stores
-    routes = []
+    routes: list[Route] = []
     for name, workload in instance.workloads.items():
+        if "encode-pd" in schemes and workload.images:
+            routes.extend(_encoded(instance, topology, name, workload))
         if not workload.decodes:
             continue
         shape = physics.shape_of(instance.models[workload.model])
         sizes, longest = physics.handoff_sizes(shape, workload), physics.longest_payload(shape, workload)
-        for legs, users in _ways(schemes):
+        for legs, users in _ways(schemes if not workload.images else [s for s in schemes if s != "encode-pd"]):
             for source in groups:
                 for target in groups:
                     for leg in legs(topology, stores, source, target, longest):
@@ -51,7 +66,25 @@ def find(instance: Instance, topology: Topology, schemes: tuple[str, ...]) -> li
     return routes
 
 
-def _ways(schemes: tuple[str, ...]) -> list[tuple[Legs, tuple[str, ...]]]:
+def _encoded(instance: Instance, topology: Topology, name: str, workload: Workload) -> Iterator[Route]:
+    """Routes from encode units on: to every group that prefills, and to every group that decodes, if any does."""
+    shape, stores = physics.shape_of(instance.models[workload.model]), instance.hardware.stores
+    sizes, longest = physics.handoff_sizes(shape, workload), physics.longest_payload(shape, workload)
+    for source in instance.hardware.groups:
+        before = list(ways(instance, topology, workload, source))
+        for target in instance.hardware.groups if workload.decodes else [source]:
+            way = BY_NAME["encode-pd"].legs if workload.decodes else None
+            for leg in way(topology, stores, source, target, longest) if way else [Leg(None, ())]:
+                plain = _route(instance, topology, name, ("encode-pd",), (source, target), sizes, longest, leg)
+                for one in before:
+                    charges = {
+                        k: plain.charges.get(k, 0.0) + one.charges.get(k, 0.0) for k in (*plain.charges, *one.charges)
+                    }
+                    crossing = plain.crossing + one.crossing
+                    yield replace(plain, features=one, charges=charges, crossing=crossing)
+
+
+def _ways(schemes: Iterable[str]) -> list[tuple[Legs, tuple[str, ...]]]:
     """Ways to hand state over, each with the schemes that use it; units of several uses keep theirs apart."""
     users: dict[tuple[Legs, bool], tuple[str, ...]] = {}
     for scheme in schemes:

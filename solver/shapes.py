@@ -7,8 +7,9 @@ a pass touch.
 from dataclasses import dataclass
 
 from models.attention import LINEAR, SLIDING
-from models.llm import Llm
+from models.llm import Encoder, Llm
 from solver.attention import Layers, Shares, State, Tokens
+from solver.formulas import encoder as images
 from solver.formulas import experts as formulas
 from solver.formulas import parameters, state, work
 from solver.popularity import Popularity, popularity
@@ -46,6 +47,24 @@ class Routed:
 
 
 @dataclass(frozen=True)
+class Vision:
+    """What the encoder of images costs."""
+
+    layers: int
+    hidden: int
+    patches: int
+    params: float
+    """Of all its matrices."""
+    flops: float
+    """Of one image."""
+
+    @property
+    def resident(self) -> float:
+        """Weight bytes, which every pass reads."""
+        return BYTES["bf16"] * self.params
+
+
+@dataclass(frozen=True)
 class Shape:
     """What a model costs."""
 
@@ -80,6 +99,10 @@ class Shape:
     """Work of a decode call that nothing hides, beside the roofline."""
     precision: str
     """Of the layer matrices."""
+    encoder: "Vision | None" = None
+    """Encoder of images that its units hold; None where they hold none."""
+    features: float = 0.0
+    """Bytes of the features of one image."""
 
     @property
     def layer_params(self) -> float:
@@ -126,9 +149,15 @@ class Shape:
     @property
     def resident(self) -> float:
         """Weight bytes of the whole model."""
-        return parameters.resident_weight_bytes(
+        language = parameters.resident_weight_bytes(
             self.kept_params, self.head_params, self.norm_params, self.element_bytes, self.other_bytes, self.tied
         )
+        return language + self.encoder_resident
+
+    @property
+    def encoder_resident(self) -> float:
+        """Weight bytes of the encoder."""
+        return 0.0 if self.encoder is None else self.encoder.resident
 
 
 def shape_of(llm: Llm) -> Shape:
@@ -157,7 +186,16 @@ def shape_of(llm: Llm) -> Shape:
         kept=state_of(llm.handoff_state) if llm.handoff_state else kv,
         query_flops=_query_flops(llm.handoff_state) if llm.handoff_state and llm.query_work == "added" else 0.0,
         precision=llm.weights,
+        encoder=_vision(llm.encoder) if llm.encoder else None,
+        features=images.feature_bytes(llm.encoder.tokens, llm.hidden_size, BYTES["bf16"]) if llm.encoder else 0.0,
     )
+
+
+def _vision(one: Encoder) -> Vision:
+    inside = images.encoder_layer_parameters(one.num_hidden_layers, one.hidden_size, one.intermediate_size, one.gated)
+    sizes = (one.patches, one.tokens, one.num_hidden_layers, one.hidden_size)
+    flops = images.image_flops(*sizes, inside, one.other_parameters)
+    return Vision(one.num_hidden_layers, one.hidden_size, one.patches, inside + one.other_parameters, flops)
 
 
 def _attention(llm: Llm) -> tuple[float, float, float]:

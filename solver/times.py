@@ -2,7 +2,7 @@
 
 from models.plan import Seconds, WorkloadResult
 from models.workload import Workload
-from solver import latency, measured
+from solver import latency, measured, units
 from solver.chosen import FULL, Chosen
 from solver.formulas import cost as money
 from solver.latency import Latency
@@ -33,25 +33,28 @@ def _times(chosen: Chosen, name: str, workload: Workload, flows: Settled) -> tup
     first: list[float | None] = []
     token: list[float | None] = []
     floor = 1e-9 * chosen.settled.throughput
-    prefills: dict[str, list[tuple[float, float]]] = {}
+    prefills: dict[tuple[str, bool], list[tuple[float, float]]] = {}
     for index, candidate in chosen.used:
         rate = chosen.rates(index, flows).get(name, 0.0)
-        if rate <= floor:
+        if rate <= floor or candidate.stage == "encode":
             continue
         times = pool_latency(chosen, index, name, flows)
         if candidate.stage != "prefill" and workload.decodes:
             token.append(times.per_token)
-        if candidate.stage == "prefill" and workload.decodes and times.first_token is not None:
-            prefills.setdefault(candidate.group, []).append((times.first_token, rate))
+        after = candidate.after_encode and workload.images > 0.0
+        if candidate.stage == "prefill" and (workload.decodes or after) and times.first_token is not None:
+            prefills.setdefault((candidate.group, after), []).append((times.first_token, rate))
         elif candidate.stage != "decode":
             first.append(times.first_token)
-    for group, units in prefills.items():
+    for (group, after), waiting in prefills.items():
         routes = [
-            (route.seconds, flows.routes[r])
+            (route.waits, flows.routes[r])
             for r, route in enumerate(chosen.data.routes)
-            if (route.workload, route.source) == (name, group) and flows.routes[r] > floor
+            if (route.workload, route.source) == (name, group)
+            and (route.features is not None) == after
+            and flows.routes[r] > floor
         ]
-        first.append(slowest(units, routes, workload.targets.ttft is not None))
+        first.append(slowest(waiting, routes, workload.targets.ttft is not None))
     return _slowest(first), _slowest(token)
 
 
@@ -95,7 +98,7 @@ def pool_latency(chosen: Chosen, index: int, name: str, flows: Settled) -> Laten
     if candidate.measured is not None or candidate.device is None:
         said = measured.times(chosen.instance.measured[candidate.measured or ""], workload)
         return Latency(said.ttft, said.tpot)
-    shape, gpu = shape_of(chosen.instance.models[candidate.model]), candidate.device
+    shape, gpu = units.shape_of(candidate.kind, chosen.instance.models[candidate.model]), candidate.device
     each = {n: rate / chosen.counts[index] for n, rate in chosen.rates(index, flows).items()}
     served = {n: chosen.instance.workloads[n] for n in candidate.demand}
     if candidate.shared is not None:

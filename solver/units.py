@@ -6,10 +6,11 @@ A serial unit has one resource; an overlapped unit has two, compute and memory, 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from models.instance import Instance
+from models.llm import Llm
 from models.workload import Length, LengthClass, Workload
 from solver import physics
 from solver.formulas import memory, stages
@@ -27,9 +28,14 @@ class Kind:
     """How its GPUs divide layers: `plain` (TP, PP), `spread` (that, or experts spread over them), `ffn` or `experts`
     (those on GPUs of their own), `host` (experts in host memory).
     """
+    encodes: bool = True
+    """Whether units that prefill hold the encoder of images, where the model has one."""
 
 
 PREFILL = Kind("prefill", False, ("time",), "spread")
+AFTER_ENCODE = Kind("prefill", False, ("time",), "spread", encodes=False)
+"""Prefill of requests whose images are encoded elsewhere."""
+ENCODE = Kind("encode", False, ("time",))
 DECODE = Kind("decode", True, ("compute", "memory"), "spread")
 REPLICA = Kind("both", False, ("time",), "spread")
 CHUNKED = Kind("both", True, ("compute", "memory"))
@@ -40,6 +46,13 @@ APART_DECODE = Kind("decode", False, ("time",), "ffn")
 POOLED = Kind("both", False, ("time",), "experts")
 POOLED_DECODE = Kind("decode", False, ("time",), "experts")
 HOSTED = Kind("both", False, ("time",), "host")
+
+
+def shape_of(kind: Kind, llm: Llm) -> Shape:
+    """What a model costs on units of a kind: the encoder of images is where requests begin, unless it stands apart."""
+    whole = physics.shape_of(llm)
+    holds = kind.stage == "encode" or (kind.stage != "decode" and kind.encodes)
+    return whole if holds else replace(whole, encoder=None)
 
 
 def resources(kind: Kind, gpu: Device) -> tuple[str, ...]:
@@ -81,7 +94,9 @@ class Costs:
     longest_new: int
     """Input tokens that are computed of the class with the longest prefill."""
     longest_compute: float
-    """Compute seconds of that prefill on the slowest stage, and those beside."""
+    """Compute seconds of that prefill on the slowest stage, and those beside; those of its images included."""
+    read: float
+    """Seconds of reading the features of its images from the encoder cache."""
     calls: float
     """Decode calls."""
     step: Step
@@ -96,30 +111,35 @@ class Costs:
 
 def costs(shape: Shape, device: Device, workload: Workload) -> Costs:
     """The costs of a workload on a unit."""
-    return _costs(shape, device, workload.classes, workload.longest_total if workload.longest else None)
+    images = (workload.images, workload.image_hits)
+    return _costs(shape, device, workload.classes, workload.longest_total if workload.longest else None, images)
 
 
 @lru_cache(maxsize=256)
-def _alone(classes: tuple[LengthClass, ...]) -> Workload:
+def _alone(classes: tuple[LengthClass, ...], images: float, hits: float) -> Workload:
     """A workload of these classes: two workloads that differ in rates or names cost the same."""
     lengths = [Length.model_construct(**one._asdict()) for one in classes]
-    return Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0)
+    return Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0, images=images, image_hits=hits)
 
 
 @lru_cache(maxsize=4096)
-def _costs(shape: Shape, device: Device, classes: tuple[LengthClass, ...], longest: int | None) -> Costs:
-    alone = _alone(classes)
+def _costs(
+    shape: Shape, device: Device, classes: tuple[LengthClass, ...], longest: int | None, images: tuple[float, float]
+) -> Costs:
+    alone = _alone(classes, *images)
     held = physics.held_state(shape, device, alone)
     if longest is not None:
         held = physics.state_on_card(shape, device, shape.kept.layers.kept(longest - 1.0))
     longest_one = max(classes, key=lambda one: physics.class_prefill(shape, device, one).compute)
     longest_prefill = physics.class_prefill(shape, device, longest_one)
+    encoded = physics.worst_encode(shape, device, alone)
     return Costs(
         prefill=physics.workload_prefill(shape, device, alone),
         prefill_seconds=physics.prefill_seconds(shape, device, alone),
         first_token=physics.first_token_seconds(shape, device, alone),
         longest_new=longest_one.input - longest_one.cached,
-        longest_compute=longest_prefill.compute + longest_prefill.beside,
+        longest_compute=longest_prefill.compute + longest_prefill.beside + encoded.compute + encoded.beside,
+        read=physics.worst_read(shape, device, alone),
         calls=physics.mean_calls(alone),
         step=physics.workload_decode(shape, device, alone),
         held=held,
@@ -142,14 +162,16 @@ def device(instance: Instance, group: str, shape: Shape) -> Device:
 
 def buffers(kind: Kind, shape: Shape, gpu: Device, workload: Workload) -> float:
     """Bytes beside the batch: two states on prefill, a receive buffer on decode, one state in a chunked unit; all of
-    them where a unit may do either.
+    them where a unit may do either. Where requests begin, the features of their images too.
     """
-    one = physics.input_state(shape, gpu, workload)
+    one, features = physics.input_state(shape, gpu, workload), physics.feature_buffer(shape, workload)
     if kind == HYBRID:
-        return memory.double_buffer_bytes(one) + one
+        return memory.double_buffer_bytes(one) + one + features
     if kind.stage == "prefill":
-        return memory.double_buffer_bytes(one)
-    return 0.0 if kind.stage == "both" and not kind.overlapped else one
+        return memory.double_buffer_bytes(one) + features
+    if kind.stage == "both":
+        return features + (one if kind.overlapped else 0.0)
+    return one
 
 
 def resident(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int) -> float:

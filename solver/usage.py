@@ -13,7 +13,8 @@ def charges(chosen: Chosen, at: Settled | None = None) -> dict[str, float]:
     flows = at or chosen.settled
     used = {f"link[{name}]": 0.0 for name in chosen.data.topology.channels}
     for name, store in chosen.instance.hardware.stores.items():
-        used[f"store[{name}]"] = 0.0
+        if store.holds == "state":  # what the encoder cache keeps is not told by rates
+            used[f"store[{name}]"] = 0.0
         for word, bandwidth in (("write", store.write), ("read", store.read)):
             if bandwidth is not None:
                 used[f"store[{name},{word}]"] = 0.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from models.instance import Instance, digest
 from models.plan import Plan, Pool
-from solver import conservation, physics, startup
+from solver import conservation, startup
 from solver.conservation import TOLERANCE, differ, over, regimes
 from solver.formulas import memory
 from solver.packing import packs
@@ -30,6 +30,7 @@ STAGES: dict[str, set[tuple[str, str]]] = {
     "attention-ffn": {*PARTED, ("prefill", "prefill"), ("both", "ffn"), ("decode", "ffn")},
     "expert-pool": {*PARTED, ("prefill", "prefill"), ("both", "expert"), ("decode", "expert")},
     "cpu-experts": {("both", "both")},
+    "encode-pd": {("encode", "encode"), *SEPARATED},
 }
 """What pools of a scheme do, and the stages that they are."""
 KNOWN = {stage for pairs in STAGES.values() for _, stage in pairs}
@@ -80,16 +81,19 @@ def _named(plan: Plan, instance: Instance) -> Iterator[str]:
     for pool in plan.pools:
         if pool.group not in hardware.groups or pool.model not in instance.models:
             yield f"pools: {pool.name} is on a group or model that is not in the instance"
-        if pool.serves not in ("prefill", "decode", "both") or pool.stage not in KNOWN:
+        if pool.serves not in ("encode", "prefill", "decode", "both") or pool.stage not in KNOWN:
             yield f"pools: {pool.name} has no known stage"
         if any(name not in instance.workloads for name in pool.rates):
             yield f"pools: {pool.name} serves a workload that is not in the instance"
         batched = all(pool.batches.get(name, 0) >= 1 for name in pool.rates)
-        if pool.serves != "prefill" and not batched and pool.measured is None:
+        if pool.serves in ("decode", "both") and not batched and pool.measured is None:
             yield f"pools: {pool.name} has no batch for a workload"
     for handoff in plan.handoffs:
         places = {handoff.source, handoff.target} <= set(hardware.groups)
         store = handoff.store is None or handoff.store in hardware.stores
+        if handoff.features is not None:
+            places = places and handoff.features.encoder in (None, *hardware.groups)
+            store = store and handoff.features.cache in (None, *hardware.stores)
         if handoff.workload not in instance.workloads or not places or not store:
             yield f"handoff[{handoff.name}]: from or to a place that is not in the instance"
 
@@ -261,7 +265,7 @@ def _targets(plan: Plan, instance: Instance) -> Iterator[str]:
 
 
 def _begun(plan: Plan, rates: Mapping[str, Mapping[str, float]], name: str) -> float:
-    return sum(rates.get(p.name, {}).get(name, 0.0) for p in plan.pools if p.serves != "decode")
+    return sum(rates.get(p.name, {}).get(name, 0.0) for p in plan.pools if p.begins)
 
 
 def _served(plan: Plan, instance: Instance) -> Iterator[str]:
@@ -287,7 +291,7 @@ def _ready(plan: Plan, pool: Pool, instance: Instance, topology: Topology) -> fl
         return instance.startup(pool.group) if unit.startup is None else unit.startup
     built = built_of(plan, pool, instance, topology)
     parts = (part.memory.weights + part.memory.experts for part in built.parts if part.memory is not None)
-    heaviest = max(physics.weights_on_card(built.shape, built.device), *parts, 0.0)
+    heaviest = max(built.weights, *parts, 0.0)
     return startup.seconds(instance, pool.group, heaviest)
 
 

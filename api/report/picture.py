@@ -164,6 +164,7 @@ def _stores(plan: Plan, instance: Instance) -> Iterator[Place]:
     for name, store in instance.hardware.stores.items():
         held = next((row.demand for row in plan.resources if row.name == f"store[{name}]"), 0.0)
         text = f"{words.gibibytes(held) if held else 'nothing'} held of {words.gibibytes(store.capacity)}"
+        text = f"features of images, {words.gibibytes(store.capacity)}" if store.holds == "features" else text
         inside = [_word(14, 22, f"store {_short(name, 17)}", "name"), _word(BOX - 14, 22, text, "end small")]
         yield Place(name, inside, 34.0, "store", [store.on])
 
@@ -201,6 +202,10 @@ def _ways(plan: Plan) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
             if handoff.store:
                 both = {(handoff.store, link) for link in handoff.links}
                 sends, takes = sends | both, takes | both
+        features = handoff.features
+        if features is not None and features.links and handoff.rate.at_load > 0:
+            sends.add((features.encoder or features.cache or "", features.links[0]))
+            takes.add((handoff.source, features.links[-1]))
     return sends, takes
 
 

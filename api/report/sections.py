@@ -9,6 +9,7 @@ from models.plan import Plan, Pool
 from models.units import GIB
 
 LEGEND = (("prefill", "prefill"), ("decode", "decode"), ("both", "whole requests"), ("none", "no work"))
+ENCODE = ("encode", "images")
 BINDS = tag("strong", "binds", class_="binds")
 MOST_HANDOFFS = 6
 """Handoffs named beside the picture."""
@@ -25,7 +26,7 @@ def cluster(plan: Plan, instance: Instance) -> Html:
     """The picture with its legend, and what crosses its links."""
     keys = [
         tag("p", tag("i", class_=f"key {stage}", aria_hidden="true"), f" {text}", class_="entry")
-        for stage, text in LEGEND
+        for stage, text in ((ENCODE, *LEGEND) if any(pool.stage == "encode" for pool in plan.pools) else LEGEND)
     ]
     drawn = tag("div", picture(plan, instance), class_="scroll", tabindex="0", role="region", aria_label="Cluster")
     note = (
@@ -37,8 +38,14 @@ def cluster(plan: Plan, instance: Instance) -> Html:
         f"{words.rate(row.rate.at_load)} req/s"
         for row in plan.handoffs[:MOST_HANDOFFS]
     ]
-    more = len(plan.handoffs) - len(moved)
-    moved += [f"and {more:,} more below"] if more else []
+    moved += [
+        f"features for {row.name}: {words.gibibytes(row.features.bytes_per_request)} a request, there after "
+        f"{words.seconds(row.features.seconds)}, encoding included"
+        for row in plan.handoffs[:MOST_HANDOFFS]
+        if row.features is not None
+    ]
+    more = len(plan.handoffs) - MOST_HANDOFFS
+    moved += [f"and {more:,} more below"] if more > 0 else []
     crosses = [tag("p", tag("strong", "KV on its way")), bullets(moved)] if moved else []
     hardware = instance.hardware
     hidden = sum(max(0, len(kind) - MOST_PLACES) for kind in (hardware.groups, hardware.links, hardware.stores))

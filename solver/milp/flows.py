@@ -6,11 +6,15 @@ right-hand sides are multiples of a column ``time`` that is 1 for rates; when ``
 rows speak of amounts.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solver.data import Data
 from solver.milp.model import Model, Row, Term, at_most, equal
+
+AFTER_ENCODE = "prefill after encode"
+"""In names of rows: prefill on units that hold no encoder, of requests with images."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def serve(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> I
     r"""Each request begins once: $\sum_{c\,whole} x_{w,c} + \sum_{c\,prefill} x_{w,c} = served_w$."""
     begins: dict[str, list[Term]] = {workload: [] for workload in served}
     for (workload, index), column in flows.rates.items():
-        if data.candidates[index].stage != "decode":
+        if data.candidates[index].begins:
             begins[workload].append((column, 1.0))
     for workload, terms in served.items():
         yield equal(f"serve[{workload}]{flows.name}", [*begins[workload], *((c, -k) for c, k in terms)])
@@ -71,45 +75,61 @@ def handoff(data: Data, flows: Flows) -> Iterator[Row]:
     r"""What leaves prefill at a place crosses a route, and what arrives is decoded there.
 
     $\sum_{c \in prefill(p)} x_{w,c} = \sum_{r: p \to q} f_r = \sum_{c \in decode(q)} x_{w,c}$, for each p and each q.
-    Workloads of one output token end with prefill and have no routes.
+    Workloads of one output token end with prefill and have no routes. Where images are encoded elsewhere, a route comes
+    from there, and prefill units that hold no encoder get nothing but by such a route.
     """
     balance: dict[tuple[str, str, str], list[Term]] = {}
     for (workload, index), column in flows.rates.items():
-        candidate = data.candidates[index]
-        if candidate.stage != "both" and data.instance.workloads[workload].decodes:
-            balance.setdefault((workload, candidate.stage, candidate.group), []).append((column, 1.0))
+        candidate, described = data.candidates[index], data.instance.workloads[workload]
+        after = candidate.after_encode and described.images > 0.0
+        if candidate.stage == "encode" or after or (candidate.stage != "both" and described.decodes):
+            stage = AFTER_ENCODE if after else candidate.stage
+            balance.setdefault((workload, stage, candidate.group), []).append((column, 1.0))
     for index, column in flows.routes.items():
         route = data.routes[index]
-        balance.setdefault((route.workload, "prefill", route.source), []).append((column, -1.0))
-        balance.setdefault((route.workload, "decode", route.target), []).append((column, -1.0))
+        stage = AFTER_ENCODE if route.features else "prefill"
+        balance.setdefault((route.workload, stage, route.source), []).append((column, -1.0))
+        if route.features and route.features.encoder:
+            balance.setdefault((route.workload, "encode", route.features.encoder), []).append((column, -1.0))
+        if data.instance.workloads[route.workload].decodes:
+            balance.setdefault((route.workload, "decode", route.target), []).append((column, -1.0))
     for (workload, stage, group), terms in balance.items():
         yield equal(f"handoff[{workload},{stage}@{group}]{flows.name}", terms)
 
 
 def first_token(data: Data, flows: Flows) -> Iterator[Row]:
-    r"""Prefill and handoff together keep the target: slow routes carry no more than quick units give.
+    r"""Prefill and handoffs together keep the target: slow routes carry no more than quick units give.
 
     For each time h of a route from a place p: $\sum_{r: p, T_r \ge h} f_r \le \sum_{c: T - T_c \ge h} x_{w,c}$. What a
     unit may use grows with the time that it leaves, so these rows are all that a matching of units to routes needs.
     """
     for name, workload in data.instance.workloads.items():
         target = workload.targets.ttft
-        if target is None or not workload.decodes:
+        if target is None:
             continue
-        for group in data.instance.hardware.groups:
+        for group, after in itertools.product(data.instance.hardware.groups, (False, True)):
+            mine = [(r, c) for r, c in flows.routes.items() if data.routes[r].workload == name]
+            mine = [(r, c) for r, c in mine if data.routes[r].source == group and _after(data, r) == after]
             units = [(i, column) for (w, i), column in flows.rates.items() if w == name]
+            units = [(i, c) for i, c in units if data.candidates[i].stage == "prefill"]
             units = [
-                (i, c) for i, c in units if data.candidates[i].stage == "prefill" and data.candidates[i].group == group
+                (i, c)
+                for i, c in units
+                if data.candidates[i].group == group
+                and (data.candidates[i].after_encode and workload.images > 0.0) == after
             ]
             left = {i: target * (1.0 + 1e-9) - data.candidates[i].first.get(name, 0.0) for i, _ in units}
-            mine = [(r, c) for r, c in flows.routes.items() if data.routes[r].workload == name]
-            mine = [(r, c) for r, c in mine if data.routes[r].source == group]
-            for number, seconds in enumerate(sorted({data.routes[r].seconds for r, _ in mine})):
+            place = f"{group} after encode" if after else group
+            for number, seconds in enumerate(sorted({data.routes[r].waits for r, _ in mine})):
                 if min(left.values(), default=seconds) >= seconds:
                     continue  # every unit may use every such route
-                slow = [(c, 1.0) for r, c in mine if data.routes[r].seconds >= seconds]
+                slow = [(c, 1.0) for r, c in mine if data.routes[r].waits >= seconds]
                 quick = [(c, -1.0) for i, c in units if left[i] >= seconds]
-                yield at_most(f"ttft[{name},{group},{number}]{flows.name}", [*slow, *quick], 0.0)
+                yield at_most(f"ttft[{name},{place},{number}]{flows.name}", [*slow, *quick], 0.0)
+
+
+def _after(data: Data, route: int) -> bool:
+    return data.routes[route].features is not None
 
 
 def capacity(data: Data, flows: Flows) -> Iterator[Row]:

@@ -101,6 +101,10 @@ class Stage:
 
 def queues(plan: Plan, instance: Instance, periods: int = PERIODS) -> list[Stage]:
     """Every queue of the plan, in the order in which requests meet them. Raises BadInput for units of many stages."""
+    apart = sorted(pool.name for pool in plan.pools if pool.stage == "encode")
+    if apart:
+        message = "a queue before units that encode images is not worked out"
+        raise BadInput([Problem("schemes.allow", message, ", ".join(apart), "a plan without encode units")])
     mixed = sorted({pool.name for pool in plan.pools if pool.scheme == "hybrid"})
     if mixed:
         message = "its units take all stages in turn; a queue for each stage is not worked out for them"
@@ -196,7 +200,7 @@ def _scaled(steps: Steps, share: float) -> Steps:
 
 def told(instance: Instance, plan: Plan) -> list[str]:
     """What bursts do to a plan, a sentence for each queue that they cause; nothing where the instance has none."""
-    hybrid = any(pool.scheme == "hybrid" for pool in plan.pools)
+    hybrid = any(pool.scheme == "hybrid" or pool.stage == "encode" for pool in plan.pools)
     if hybrid or not any(workload.bursts for workload in instance.workloads.values()):
         return []
     said = []

@@ -58,6 +58,9 @@ def difference(before: Plan, after: Plan) -> Difference:
             raise BadInput(
                 [Problem(option, "there is no plan in it", plan.status, "a plan that is optimal or feasible")]
             )
+        if any(pool.stage == "encode" for pool in plan.pools):
+            message = "units that encode images are not supported yet"
+            raise BadInput([Problem(option, message, None, "plans without them; else state service and bytes")])
         if len({pool.model for pool in plan.pools}) > 1:
             message = "a plan of several models is not supported yet"
             raise BadInput([Problem(option, message, None, "plans of one model; else state service and bytes")])

@@ -12,7 +12,7 @@ from solver.solve import Options, solve
 from solver.verify import verify
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "instances" / "examples"
-NAMES = ("measured-workers", "three-node-types")
+NAMES = ("images-apart", "measured-workers", "three-node-types")
 
 
 def instance(name: str, *changes: str) -> Instance:
@@ -69,6 +69,21 @@ def test_more_expensive_promises_cost_no_less() -> None:
     assert slower is not None
     assert slower <= base * (1.0 + 1e-6)
     assert base <= quicker * (1.0 + 1e-6)
+
+
+def test_small_cards_encode_for_large_ones() -> None:
+    plan = plan_of("images-apart")
+    encode = [pool for pool in plan.pools if pool.stage == "encode"]
+    assert {pool.group for pool in encode} == {"small"}
+    image = 7_997_090_693_120.0 / 37.5e12  # of one image, see tests/solver/test_encode.py
+    [pool] = encode
+    assert pool.capacity == pytest.approx(pool.units / (3 * 0.6 * image))
+    rows = {row.scheme: row for row in solve(instance("images-apart")).alternatives}
+    assert plan.cost.per_1000_requests is not None
+    for name in ("replicas", "pd-direct"):
+        cost = rows[name].cost_per_1000_requests
+        assert cost is not None
+        assert cost > 1.1 * plan.cost.per_1000_requests
 
 
 def test_measured_workers_by_hand() -> None:

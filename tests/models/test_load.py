@@ -121,7 +121,6 @@ def test_one_problem_is_said_with_its_place(path: str, value: object, words: str
         ("hardware.groups.a100.at", "north", "not supported yet"),
         ("hardware.links.rdma.within", [], "not supported yet"),
         ("limits", {"budget": {"total": 1}}, "not supported yet"),
-        ("schemes.allow", ["encode-pd"], "not supported yet"),
         ("limits", {"spare": {"units": 1, "servers": 1}}, "not supported yet"),
         ("models.qwen3-8b.adapters", ["a"], "not supported yet"),
     ],
