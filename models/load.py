@@ -143,6 +143,8 @@ def _put(data: dict[str, Any], parts: list[str], value: object, path: str) -> di
             key, rest = ".".join(parts[:length]), parts[length:]
             break
     if not rest:
+        if value is None:  # as if the file did not have it
+            return {name: entry for name, entry in data.items() if name != key}
         return {**data, key: value}
     below = data.get(key, [] if rest[0] == "0" else {})
     if below == [] and rest[0] == "0":

@@ -82,11 +82,13 @@ def _models(instance: Instance) -> Iterator[Assumption]:
 def _experts(instance: Instance) -> Iterator[Assumption]:
     for name, llm in instance.models.items():
         if llm.experts:
+            often = "each as often as the others" if llm.expert_loads is None else "each as often as expert_loads say"
             value = (
-                f"{llm.num_experts_per_tok} of {llm.experts} experts a token, each as often as the others; a pass "
-                "reads those that it touches, and the busiest GPU has more rows by as much as chance makes"
+                f"{llm.num_experts_per_tok} of {llm.experts} experts a token, {often}; a pass reads those that it "
+                "touches, and the busiest GPU has more rows by as much as chance makes"
             )
-            yield Assumption(name=f"models.{name}.experts", value=value, provenance="default")
+            stated: Provenance = "default" if llm.expert_loads is None else "given"
+            yield Assumption(name=f"models.{name}.experts", value=value, provenance=stated)
     for name, group in instance.hardware.groups.items():
         if group.host is not None:
             cpu, host = group.host.cpu, group.host
@@ -166,6 +168,8 @@ def warnings(instance: Instance, plan: Plan) -> list[str]:
         from solver.queueing.queues import told  # here, since few instances have bursts
 
         said.extend(told(instance, plan))
+    if any(pool.cards_per_unit > 1 and pool.measured is None for pool in plan.pools):
+        said.append("optimal is among the ways to cut units that were tried; state tp, pp, ep or dp for others")
     if any(workload.targets.ttft or workload.targets.tpot for workload in instance.workloads.values()):
         said.append("targets are hard limits for every request without queueing, not percentiles")
     if plan.pools and all(pool.measured for pool in plan.pools):

@@ -113,6 +113,20 @@ class Chosen:
         return [r for r, (most, load) in pairs if most > floor or load > floor]
 
 
+def _shared_by(chosen: Chosen, r: int, candidate: Candidate) -> dict[str, float]:
+    """Schemes that a unit at one end of a route shares with those at the other, each with its part of what arrives."""
+    route, found = chosen.data.routes[r], dict[str, float]()
+    there, stage = (route.target, "decode") if candidate.stage == "prefill" else (route.source, "prefill")
+    common = [name for name in route.schemes if name in candidate.schemes]
+    for index, other in chosen.used:
+        if other.stage == stage and other.group == there and route.workload in other.demand:
+            rate = chosen.settled.rates.get((route.workload, index), 0.0)
+            scheme = next((name for name in common if name in other.schemes), common[0])
+            found[scheme] = found.get(scheme, 0.0) + rate
+    total = sum(found.values())
+    return {name: rate / total for name, rate in found.items()} if total > 0 else {common[0]: 1.0}
+
+
 def scheme_of(chosen: Chosen, index: int) -> str:
     """The scheme that a pool works for: the one whose routes carry most of what it does."""
     candidate = chosen.data.candidates[index]
@@ -125,8 +139,8 @@ def scheme_of(chosen: Chosen, index: int) -> str:
             continue  # handed over to or from a unit of several uses
         places = {"prefill": route.source, "encode": route.features.encoder if route.features else None}
         if places.get(candidate.stage, route.target) == candidate.group and route.workload in candidate.demand:
-            scheme = next(name for name in route.schemes if name in candidate.schemes)
-            carried[scheme] = carried.get(scheme, 0.0) + chosen.settled.routes[r]
+            for scheme, share in _shared_by(chosen, r, candidate).items():
+                carried[scheme] = carried.get(scheme, 0.0) + share * chosen.settled.routes[r]
     if candidate.stage == "both" or not carried:
         return candidate.schemes[0]
     return max(carried, key=lambda name: carried[name])

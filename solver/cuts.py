@@ -39,13 +39,14 @@ def one(instance: Instance, topology: Topology, group: str, shape: Shape, tp: in
 
 def cuts(instance: Instance, topology: Topology, group: str, model: str, shape: Shape) -> list[Cut]:
     """Every cut to be tried for ``model`` on ``group``: as stated, else powers of two inside a server, and at the
-    widest of them more stages where weights take most of the memory.
+    widest of them, or at each for a mixture of experts, more stages where weights take most of the memory.
     """
     described, llm = instance.hardware.groups[group], instance.models[model]
     stated, found = both(described.pp, llm.pp), list[Cut]()
     degrees = tensor(described, llm)
     for tp in degrees:
-        stages = stated or (_stages(shape, llm, described, tp) if tp == max(degrees) else [1])
+        more = tp == max(degrees) or shape.routed is not None  # experts make wide TP dear, and its sums frequent
+        stages = stated or (_stages(shape, llm, described, tp) if more else [1])
         made = (one(instance, topology, group, shape, tp, pp) for pp in stages)
         found.extend(cut for cut in made if cut is not None)
     return found

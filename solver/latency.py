@@ -53,21 +53,57 @@ def at(
     cost = units.costs(shape, gpu, workload)
     if kind.stage == "prefill" or not workload.decodes:
         return Latency(None if kind.stage == "decode" else cost.first_token, None)
-    lines, size = _lines(shape, gpu, workloads, batches), units.in_step(gpu, batches[name])
-    busy, step = _busy(shape, gpu, workloads, rates, lines), lines[name]
-    fixed, first, full = step.fixed + step.beside, cost.step.at(1).seconds, step.at(size).seconds
+    size = units.in_step(gpu, batches[name])
+    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, _in_steps(gpu, workloads, batches)))
     if kind.stage == "decode":
-        return Latency(None, gpu.pp * stages.step_seconds_at_load(fixed, busy.memory, first, full))
-    if not kind.overlapped:  # decode has the seconds that prefill leaves, and each step is stretched by them
-        left = 1.0 - busy.prefill
-        if left <= 0.0:
-            return Latency(cost.first_token, None)
-        own = stages.step_seconds_at_load(fixed, busy.memory / left, first, full)
-        return Latency(cost.first_token, gpu.pp * own / left)
-    left = 1.0 - busy.prefill_memory
-    own = stages.step_seconds_at_load(fixed, busy.memory / left, first, full) if left > 0.0 else full
-    in_flight = min(size, max(1.0, rates.get(name, 0.0) * cost.calls * own / max(left, 1e-12)))
-    return Latency(_chunked_first(gpu, cost, in_flight), gpu.pp * own / max(left, 1e-12))
+        return Latency(None, gpu.pp * _stretched(shape, gpu, workloads, batches, rates, name, 1.0))
+    # whole requests: decode has the seconds that prefill leaves, and each step is stretched by them
+    left = 1.0 - (busy.prefill_memory if kind.overlapped else busy.prefill)
+    if left <= 0.0 and not kind.overlapped:
+        return Latency(cost.first_token, None)
+    left = max(left, 1e-12)
+    stretched = _stretched(shape, gpu, workloads, batches, rates, name, left)
+    if not kind.overlapped:
+        return Latency(cost.first_token, gpu.pp * stretched)
+    in_flight = min(size, max(1.0, rates.get(name, 0.0) * cost.calls * stretched))
+    return Latency(_chunked_first(gpu, cost, in_flight), gpu.pp * stretched)
+
+
+ROUNDS = 50
+"""Times that a step is reckoned anew by the requests that it holds."""
+
+
+def _stretched(
+    shape: Shape,
+    gpu: Device,
+    workloads: Mapping[str, Workload],
+    batches: Mapping[str, int],
+    rates: Mapping[str, float],
+    name: str,
+    left: float,
+) -> float:
+    """Seconds from step to step of a unit that decodes ``rates`` and has a share ``left`` of its time for that.
+
+    Where a step is no straight line, its line is drawn at what the unit holds, which follows from the step: from a full
+    unit down, so that the line is never below the step.
+    """
+    sizes = _in_steps(gpu, workloads, batches)
+    most, alone, own = max(sizes.values()), units.costs(shape, gpu, workloads[name]).step.at(1).seconds, math.inf
+    for _ in range(ROUNDS):
+        lines = _lines(shape, gpu, workloads, sizes)
+        busy, step = _busy(shape, gpu, workloads, rates, lines), lines[name]
+        full = step.at(units.in_step(gpu, batches[name])).seconds
+        before, own = own, stages.step_seconds_at_load(step.fixed + step.beside, busy.memory / left, alone, full)
+        holds = sum(r * units.costs(shape, gpu, workloads[n]).calls for n, r in rates.items()) * own / left
+        if not own < before * (1.0 - 1e-9):
+            break
+        sizes = dict.fromkeys(sizes, min(most, max(1.0, holds)))
+    return min(own, before) / left
+
+
+def _in_steps(gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]) -> dict[str, float]:
+    """Requests of a step of a unit that is full of one workload."""
+    return {name: units.in_step(gpu, batches[name]) for name in workloads if name in batches}
 
 
 def in_turn(
@@ -83,14 +119,11 @@ def in_turn(
     cost = units.costs(shape, gpu, workloads[name])
     if not workloads[name].decodes:
         return Latency(cost.first_token, None)
-    lines = _lines(shape, gpu, workloads, batches)
+    lines = _lines(shape, gpu, workloads, _in_steps(gpu, workloads, batches))
     left = 1.0 - _busy(shape, gpu, workloads, prefills, lines).prefill
     if left <= 0.0:
         return Latency(cost.first_token, None)
-    step, busy = lines[name], _busy(shape, gpu, workloads, decodes, lines).memory
-    full_step = step.at(units.in_step(gpu, batches[name])).seconds
-    own = stages.step_seconds_at_load(step.fixed + step.beside, busy / left, cost.step.at(1).seconds, full_step)
-    return Latency(cost.first_token, gpu.pp * own / left)
+    return Latency(cost.first_token, gpu.pp * _stretched(shape, gpu, workloads, batches, decodes, name, left))
 
 
 def full(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, unit_seconds: float) -> Latency:
@@ -156,9 +189,8 @@ def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int
     return max(most.first_token, cost.read + cost.longest_compute / idle + gpu.pp * step.seconds), most.per_token
 
 
-def _lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]) -> dict[str, Step]:
-    there = {name: workload for name, workload in workloads.items() if name in batches}
-    return units.lines(shape, gpu, there, {name: units.in_step(gpu, batches[name]) for name in there})
+def _lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
+    return units.lines(shape, gpu, {name: workloads[name] for name in sizes}, sizes)
 
 
 def _busy(

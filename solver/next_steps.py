@@ -58,6 +58,8 @@ def _more_served(
     schemes = {scheme_of(chosen, index) for index, _ in chosen.used}
     same = [allowed.only(schemes).pruned()] if len(schemes) == 1 and len(allowed.schemes) > 1 else None
     rows, beyond = [], ""
+    groups = allowed.instance.hardware.groups
+    whole = {name: groups[name].per_server for extra, _ in steps if len(extra) > 1 for name in extra}
     if base > most_now * (1.0 + 1e-6):  # the objective leaves cards idle, or asks for other units
         word = "with every GPU in use" if may_idle else "with units for the most requests/s alone"
         text = f"{word}: {base:.2f} requests/s (+{base - most_now:.2f})"
@@ -76,6 +78,11 @@ def _more_served(
                 extra, most = {name: each}, server
                 more = _more(extra, f"+1 server of {name} ({each} GPUs)" + beyond, base, most)
                 more = more.model_copy(update={"step": float(each)})
+        elif not more.gain and len(extra) > 1 and any(step > 1 for step in whole.values()):
+            servers = _most(apart, whole, limits)
+            if servers is not None:
+                extra, most = whole, servers
+                more = _more(extra, "+1 server of each group" + beyond, base, most)
         alone = _most(same, extra, limits) if same is not None and len(extra) == 1 else None
         if alone is not None and alone < most * (1.0 - 1e-6):
             more = more.model_copy(update={"text": f"{more.text}; {alone:.2f} with {next(iter(schemes))} alone"})

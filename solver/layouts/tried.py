@@ -35,11 +35,12 @@ def tried(
     workloads: Mapping[str, Workload],
 ) -> tuple[list[Cut], str]:
     """Cuts of a kind of unit for ``model`` on ``group``; where there are none, why."""
-    if kind.layout == "plain":
-        return cuts.cuts(instance, topology, group, model, shape), ""
-    if kind.layout == "spread":
-        plain = cuts.cuts(instance, topology, group, model, shape)
-        return [*plain, *_spread(instance, topology, group, model, shape)], ""
+    if kind.layout in ("plain", "spread"):
+        stated = cuts.both(instance.hardware.groups[group].ep, instance.models[model].ep)
+        whole = shape.routed is None or stated is None or 1 in stated
+        plain = cuts.cuts(instance, topology, group, model, shape) if whole else []
+        spread = list(_spread(instance, topology, group, model, shape)) if kind.layout == "spread" else []
+        return [*plain, *spread], "" if whole else "only units of EP are allowed here, which it has not"
     if not workloads:
         return [], ""
     if kind.layout == "host":
