@@ -46,7 +46,8 @@ class Spread:
             part = batch / self.micro
             own = sections.attention_step(shape, device, shape.own_params, sums, part / self.streams, context)
             busy, way = own + self._experts(shape, device, part), self._exchange(shape, part)
-            return sections.in_micro_batches((busy, way), busy + 2.0 * way, self.micro)
+            # each GPU sends inputs and results on the same port, so that the way is busy with both
+            return sections.in_micro_batches((busy, 2.0 * way), busy + 2.0 * way, self.micro)
 
         return seconds
 
