@@ -29,6 +29,8 @@ class Apart:
     """B/s of all the others together."""
     startup: float
     """Seconds of each transfer."""
+    shared: bool
+    """Whether both directions draw on one bandwidth."""
 
     def prefill(self, shape: Shape, device: Device, new: float, cached: float) -> float:
         """Seconds of a prefill on every stream at once."""
@@ -45,7 +47,8 @@ class Apart:
                 shape, device, self._kept(shape), self._sums(shape), part / self.streams, context
             )
             other, way = self.elsewhere(shape, part), self.way(shape, part)
-            return sections.in_micro_batches((own, other, way), own + other + 2.0 * way, self.micro)
+            both = 2.0 * way if self.shared else way
+            return sections.in_micro_batches((own, other, both), own + other + 2.0 * way, self.micro)
 
         return seconds
 

@@ -12,7 +12,7 @@ from solver.formulas import memory, parallel
 from solver.layouts.apart import Apart
 from solver.layouts.hosted import Hosted
 from solver.layouts.spread import Spread
-from solver.layouts.ways import between, blocked, reach
+from solver.layouts.ways import between, blocked, both_ways, reach
 from solver.shapes import Shape
 from solver.topology import Topology
 
@@ -38,7 +38,7 @@ def spread(
     if cards > block and hop is None:
         return None
     wired, outside = described.scale_up, 1.0 - block / cards
-    far = reach(instance, hop, block, described.per_server) / block if hop else math.inf
+    far = reach(instance, hop, cards, described.per_server) / cards / both_ways(instance, hop) if hop else math.inf
     layout = Spread(
         streams=dp,
         cards=ep,
@@ -83,7 +83,7 @@ def apart(
     if way is None:
         return None
     partner = physics.device_of(instance, there, shape.precision, 1 if pooled else count)
-    layout = Apart(dp, partner, count, pooled, micro, way.sends, way.receives, way.startup)
+    layout = Apart(dp, partner, count, pooled, micro, way.sends, way.receives, way.startup, way.shared)
     own, routed = layout.other_weights(shape)
     longest = max(w.longest_input for w in instance.workloads.values() if w.model == model)
     rows = 2.0 * dp * longest * (shape.routed.chosen if pooled and shape.routed else 1)  # of one layer, in and out
