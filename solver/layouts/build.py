@@ -86,7 +86,8 @@ def apart(
     layout = Apart(dp, partner, count, pooled, micro, way.sends, way.receives, way.startup, way.shared)
     own, routed = layout.other_weights(shape)
     longest = max(w.longest_input for w in instance.workloads.values() if w.model == model)
-    rows = 2.0 * dp * longest * (shape.routed.chosen if pooled and shape.routed else 1)  # of one layer, in and out
+    # inputs and results of one layer: rows are spread over experts, but GPUs that cut a network all need them whole
+    rows = 2.0 * dp * longest * (shape.routed.chosen / count if pooled and shape.routed else 1.0)
     part = Part(
         stage="expert" if pooled else "ffn",
         group=other,
@@ -95,7 +96,7 @@ def apart(
         memory=memory.usable_bytes(there.accelerator.memory, there.usable),
         weights=own,
         experts=routed,
-        buffers=parallel.activation_bytes(rows, shape.hidden, shape.other_bytes) / count,
+        buffers=parallel.activation_bytes(rows, shape.hidden, shape.other_bytes),
         tp=1 if pooled else count,
         ep=count if pooled else 1,
     )
