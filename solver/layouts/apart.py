@@ -42,13 +42,15 @@ class Apart:
         """Seconds of a decode step of so many requests."""
 
         def seconds(batch: float) -> float:
-            part = batch / self.micro
-            own = sections.attention_step(
-                shape, device, self._kept(shape), self._sums(shape), part / self.streams, context
-            )
+            part, count = sections.micro_batches(batch, self.micro)
+
+            def own(tokens: float) -> float:
+                return sections.attention_step(shape, device, self._kept(shape), self._sums(shape), tokens, context)
+
             other, way = self.elsewhere(shape, part), self.way(shape, part)
             both = 2.0 * way if self.shared else way
-            return sections.in_micro_batches((own, other, both), own + other + 2.0 * way, self.micro)
+            chain = own(sections.longest_group(part, self.streams)) + other + 2.0 * way
+            return sections.in_micro_batches((own(part / self.streams), other, both), chain, count)
 
         return seconds
 

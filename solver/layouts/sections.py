@@ -104,10 +104,21 @@ def _simulated(count: int, chosen: int, cards: int) -> tuple[float, ...]:
     )
 
 
-def in_micro_batches(busy: tuple[float, ...], chain: float, count: int) -> float:
+def micro_batches(batch: float, most: int) -> tuple[float, float]:
+    """Requests of a micro-batch, one at least, and how many there are, at most ``most``."""
+    part = max(batch / most, min(batch, 1.0))
+    return part, batch / part if part else 1.0
+
+
+def longest_group(part: float, streams: int) -> float:
+    """Requests of a micro-batch on the group of GPUs that has most of them: one at least."""
+    return max(part / streams, min(part, 1.0))
+
+
+def in_micro_batches(busy: tuple[float, ...], chain: float, count: float) -> float:
     """Seconds of a batch in ``count`` micro-batches, each of which takes ``chain`` seconds from part to part.
 
     ``busy`` are the seconds of one micro-batch on each of the parts. Steps follow each other without a pause, so the
     slowest part sets the pace, or the chain where there are too few micro-batches to fill it (section 9.3.4).
     """
-    return chain if count == 1 else max(count * max(busy), chain)
+    return chain if count <= 1.0 else max(count * max(busy), chain)
