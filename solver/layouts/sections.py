@@ -10,10 +10,12 @@ from solver.device import Device
 from solver.formulas import experts, parallel, parameters, stages, work
 from solver.passes import read_bytes
 from solver.shapes import Routed, Shape
-from solver.skew import by_index, random_skew
+from solver.skew import by_index, random_skew, random_touched
 
 SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 24))
 """Tokens of a batch, and batches, of which the skew of random choices is simulated; in between it is interpolated."""
+FLOOR = 1e-6
+"""Least skew, so that its logarithm exists."""
 
 
 def attention_prefill(shape: Shape, device: Device, params: float, sums: float, new: float, cached: float) -> float:
@@ -66,8 +68,7 @@ def spread_experts(shape: Shape, routed: Routed, device: Device, tokens: float, 
     Places hold experts in order, as evenly as can be; the busiest has the most rows, and reads what its share touches.
     """
     rows = busiest_rows(routed, tokens, cards)
-    here = math.ceil(routed.experts / cards)
-    touched = here * routed.touched(tokens) / routed.experts
+    touched = busiest_touched(routed, tokens, cards)
     flops = routed.layers * experts.expert_flops(rows, routed.params)
     compute = stages.compute_seconds(flops, device.matrix_flops) / cut
     reading = stages.memory_seconds(expert_bytes(shape, touched), device.bandwidth) / cut
@@ -81,6 +82,15 @@ def busiest_rows(routed: Routed, tokens: float, cards: int) -> float:
     )
 
 
+def busiest_touched(routed: Routed, tokens: float, cards: int) -> float:
+    """Experts that are read on the place that reads most, of those that it holds."""
+    mean, here = routed.touched(tokens) / cards, math.ceil(routed.experts / cards)
+    if cards == 1:
+        return mean
+    more = _between(_touched(routed.experts, routed.chosen, cards), min(tokens, float(SIMULATED[-1][0])))
+    return min(float(here), mean * (1.0 + more))
+
+
 def excess(count: int, chosen: int, cards: int, tokens: float) -> float:
     """Rows of the busiest place over the mean, less 1: simulated, and falling with the root of the tokens beyond."""
     if cards == 1 or tokens <= 0.0:
@@ -89,7 +99,13 @@ def excess(count: int, chosen: int, cards: int, tokens: float) -> float:
     sizes = [size for size, _ in SIMULATED]
     if tokens >= sizes[-1]:
         return known[-1] * math.sqrt(sizes[-1] / tokens)
-    place = max(0, sum(size <= tokens for size in sizes) - 1)
+    return _between(known, tokens)
+
+
+def _between(known: tuple[float, ...], tokens: float) -> float:
+    """What is known of some numbers of tokens, between them on a line of the logarithms."""
+    sizes = [size for size, _ in SIMULATED]
+    place = min(max(0, sum(size <= tokens for size in sizes) - 1), len(sizes) - 2)
     low, high = sizes[place], sizes[place + 1]
     between = math.log(max(tokens, low) / low) / math.log(high / low)
     return math.exp((1.0 - between) * math.log(known[place]) + between * math.log(known[place + 1]))
@@ -98,9 +114,24 @@ def excess(count: int, chosen: int, cards: int, tokens: float) -> float:
 @lru_cache(maxsize=256)
 def _simulated(count: int, chosen: int, cards: int) -> tuple[float, ...]:
     placement = by_index(count, cards)
-    floor = 1e-6  # so that its logarithm exists
     return tuple(
-        max(floor, random_skew(size, chosen, placement, batches, seed=0).mean - 1.0) for size, batches in SIMULATED
+        max(FLOOR, random_skew(size, chosen, placement, batches, seed=0).mean - 1.0) for size, batches in SIMULATED
+    )
+
+
+@lru_cache(maxsize=256)
+def _touched(count: int, chosen: int, cards: int) -> tuple[float, ...]:
+    """Experts touched on the place with most of them, over the mean of all places, less 1."""
+    placement = by_index(count, cards)
+    return tuple(
+        max(
+            FLOOR,
+            random_touched(size, chosen, placement, batches, seed=0).mean
+            * cards
+            / experts.active_experts(count, chosen, size)
+            - 1.0,
+        )
+        for size, batches in SIMULATED
     )
 
 
