@@ -4,121 +4,13 @@ Written from docs/reference/layouts.md; nothing of `solver` is used but the simu
 """
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from models.hardware import Group
+from models.hardware import Group, Link
 from models.instance import Instance
-from models.llm import Llm
 from models.workload import Workload
-from solver.skew import by_index, random_skew
+from tests.against.layout_sizes import BYTES, Sizes, busiest_touched, excess, held_tokens, means
 from tests.against.network import Channel, Network
-
-BYTES = {"bf16": 2.0, "fp8": 1.0, "int4": 0.5}
-SIMULATED = (1, 4, 16, 64, 256, 1024)
-"""Tokens of a batch whose busiest place is simulated."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """A model of any attention, dense or a mixture, by section."""
-
-    attention: float
-    dense: float
-    """Feed-forward parameters that every token goes through."""
-    sparse: int
-    """Layers with experts."""
-    experts: int
-    chosen: int
-    each: float
-    """Parameters of an expert."""
-    head: float
-    norms: float
-    tables: int
-    pair: float
-    decode_pair: float
-    per_token: float
-    """Bytes of state that are read."""
-    kept_per_token: float
-    query: float
-    heads: int
-
-    @staticmethod
-    def of(llm: Llm) -> "Sizes":
-        h, layers, heads, kv = llm.hidden_size, llm.num_hidden_layers, llm.num_attention_heads, llm.num_key_value_heads
-        if llm.kv_lora_rank:
-            c, r = llm.kv_lora_rank, llm.qk_rope_head_dim or 0
-            n, v = llm.qk_nope_head_dim or 0, llm.v_head_dim or 0
-            q = llm.q_lora_rank
-            queries = h * q + q * heads * (n + r) if q else h * heads * (n + r)
-            attention = queries + h * (c + r) + c * heads * (n + v) + heads * v * h
-            pair, decode_pair, heads_kept = 2 * heads * (n + r + v), 2 * heads * (2 * c + r), 1
-        else:
-            attention = 2 * h * llm.head_dim * (heads + kv)
-            pair = decode_pair = 4 * heads * llm.head_dim
-            heads_kept = kv
-        has = [_has_experts(llm, layer) for layer in range(layers)]
-        sparse, count = sum(has), llm.experts or 0
-        width = llm.moe_intermediate_size or llm.intermediate_size
-        shared = 3 * h * width * (llm.n_shared_experts or 0)
-        other, extra = llm.handoff_state, 0.0
-        if other is not None and llm.query_work == "added":
-            absorbed = (other.qk_nope_head_dim or 0) + (other.v_head_dim or 0)
-            extra = 2.0 * other.num_hidden_layers * other.num_attention_heads * (other.kv_lora_rank or 0) * absorbed
-        return Sizes(
-            attention=float(layers * attention),
-            dense=float((layers - sparse) * 3 * h * llm.intermediate_size + sparse * (h * count + shared)),
-            sparse=sparse,
-            experts=count,
-            chosen=llm.num_experts_per_tok or 0,
-            each=3.0 * h * width,
-            head=float(h * llm.vocab_size),
-            norms=float(layers * (2 * h + (2 * llm.head_dim if llm.qk_norm else 0)) + h),
-            tables=1 if llm.tie_word_embeddings else 2,
-            pair=float(layers * pair),
-            decode_pair=float(layers * decode_pair),
-            per_token=_state(llm),
-            kept_per_token=_state(other or llm),
-            query=extra,
-            heads=heads_kept,
-        )
-
-    def touched(self, tokens: float) -> float:
-        return self.experts * (1.0 - (1.0 - self.chosen / self.experts) ** tokens) if self.experts else 0.0
-
-
-def _has_experts(llm: Llm, layer: int) -> bool:
-    if not llm.experts or layer < (llm.first_k_dense_replace or 0) or layer in (llm.mlp_only_layers or ()):
-        return False
-    if llm.moe_layer_freq and layer % llm.moe_layer_freq != 0:
-        return False
-    return (layer + 1) % (llm.decoder_sparse_step or 1) == 0
-
-
-def _state(llm: Llm) -> float:
-    if llm.kv_lora_rank:
-        return llm.num_hidden_layers * (llm.kv_lora_rank + (llm.qk_rope_head_dim or 0)) * BYTES[llm.kv]
-    return 2.0 * llm.num_hidden_layers * llm.num_key_value_heads * llm.head_dim * BYTES[llm.kv]
-
-
-@cache
-def excess(experts: int, chosen: int, places: int, tokens: float) -> float:
-    """What chance adds to the busiest of ``places``: simulated, interpolated in logarithms, falling with the root."""
-    if places == 1:
-        return 0.0
-    points = [random_skew(n, chosen, by_index(experts, places), BATCHES, SEED).mean - 1.0 for n in SIMULATED]
-    if tokens >= SIMULATED[-1]:
-        return points[-1] * math.sqrt(SIMULATED[-1] / tokens)
-    if tokens <= 1:
-        return points[0]
-    after = next(i for i, n in enumerate(SIMULATED) if n > tokens)
-    low, high = SIMULATED[after - 1], SIMULATED[after]
-    share = math.log(tokens / low) / math.log(high / low)
-    return points[after - 1] * (1.0 - share) + points[after] * share
-
-
-BATCHES, SEED = 1000, 0
 
 
 @dataclass(frozen=True)
@@ -203,7 +95,7 @@ class LayoutUnit:
     def part_inputs(self, tokens: float) -> float:
         """Bytes of the inputs that a GPU of the other part keeps, for groups with so many tokens each."""
         each = self.row * tokens * 2 * self.cut.dp
-        return each if self.cut.layout == "ffn" else each * self.size.chosen
+        return each if self.cut.layout == "ffn" else each * self.size.chosen / self.places
 
     @property
     def kept(self) -> float:
@@ -239,7 +131,9 @@ class LayoutUnit:
             matrix, _, read = self.speeds(described)
             work = 2.0 * tokens * (size.dense + size.sparse * size.chosen * size.each)
             held = self.bytes * (size.dense + size.sparse * size.touched(tokens) * size.each)
-            return max(work / (f * matrix), held / (f * read)) + self.layers * self.sums(f, self.row * tokens, described)
+            return max(work / (f * matrix), held / (f * read)) + self.layers * self.sums(
+                f, self.row * tokens, described
+            )
         return self._placed(tokens)
 
     def _placed(self, tokens: float) -> float:
@@ -250,8 +144,8 @@ class LayoutUnit:
         matrix, _, read = self.speeds(group)
         shared = cut.tp if cut.layout == "spread" and cut.dp == 1 else 1
         work = 2.0 * size.sparse * size.each * self.rows(tokens) / (shared * matrix)
-        share = size.touched(tokens) / size.experts * math.ceil(size.experts / self.places)
-        return max(work, size.sparse * size.each * self.bytes * share / (shared * read))
+        touched = busiest_touched(size, self.places, tokens)
+        return max(work, size.sparse * size.each * self.bytes * touched / (shared * read))
 
     def rows(self, tokens: float) -> float:
         """Rows of the busiest place in a layer."""
@@ -260,7 +154,8 @@ class LayoutUnit:
 
     def _hosted(self, tokens: float) -> float:
         size, t, host = self.size, self.cut.tp, self.group.host
-        assert host is not None and self.cut.resident is not None
+        assert host is not None
+        assert self.cut.resident is not None
         touched = size.touched(tokens)
         rows = tokens * size.chosen / touched
         here = self.cut.resident / size.experts
@@ -271,7 +166,8 @@ class LayoutUnit:
         cpu = max(work / (host.cpu.kernels[host.kernel] * mine), held / (host.cpu.bandwidth * mine))
         on_cpu = 2.0 * host.link.startup + 2.0 * rows * self.row / link + cpu
         on_gpu = host.link.startup + held / link + near
-        return size.sparse * max(touched * here * near, touched * (1.0 - here) * min(on_cpu, on_gpu))
+        computed = 1.0 if on_gpu < on_cpu else here  # what is moved is computed on the GPU too
+        return size.sparse * max(touched * computed * near, touched * (1.0 - here) * min(on_cpu, on_gpu))
 
     def one_way(self, tokens: float) -> float:
         """Seconds of one direction between parts, or between places."""
@@ -292,18 +188,32 @@ class LayoutUnit:
             startup = wired.startup
         outside = 0.0
         if near < self.places:
-            port, count, begin, _ = self._port(self.name, self.name)
-            outside = sent * (1.0 - near / self.places) / (port * min(near, count) / near)
+            links, port, begin = self._way(self.name, self.name)
+            crossing = sent * (1.0 - near / self.places)
+            servers = self.places // near
+            for link in links:
+                ports = link.ports * (servers if link.per == "server" else 1)
+                twice = (
+                    2.0 if link.duplex == "shared" and link.per == "server" else 1.0
+                )  # it sends and receives at once
+                outside = max(outside, twice * crossing * self.places / (port * min(self.places, ports)))
             startup = max(startup, begin)
         return size.sparse * (max(inside, outside) + startup)
 
-    def _port(self, source: str, target: str) -> tuple[float, int, float, str]:
-        """Bandwidth of a port, ports, startup, and the link between places."""
+    def _way(self, source: str, target: str) -> tuple[list[Link], float, float]:
+        """Links between places, the bandwidth of a port on the narrowest, and the startups of all."""
+        names = self._links(source, target)
+        links = [self.instance.hardware.links[name] for name in names]
+        return links, min(li.bandwidth * li.link_efficiency for li in links), sum(li.startup for li in links)
+
+    def _links(self, source: str, target: str) -> tuple[str, ...]:
         links = self.instance.hardware.links
-        near = [name for name, ends in self.network.ends.items() if source in ends and target in ends]
-        best = min(near, key=lambda n: (-links[n].bandwidth * links[n].link_efficiency, links[n].startup, n))
-        link = links[best]
-        return link.bandwidth * link.link_efficiency, link.ports, link.startup, best
+        if source == target:  # the widest, as activations are many
+            near = [name for name, ends in self.network.ends.items() if source in ends]
+            return (min(near, key=lambda n: (-links[n].bandwidth * links[n].link_efficiency, links[n].startup, n)),)
+        way = self.network.way(source, target, self.row)
+        assert way is not None
+        return way.links
 
     def _between(self, tokens: float) -> float:
         size, cut = self.size, self.cut
@@ -319,9 +229,30 @@ class LayoutUnit:
             wide = wired.bandwidth * wired.link_efficiency
             first, second, startup = wide * self.cards, wide * f, wired.startup
         else:
-            port, count, startup, _ = self._port(self.name, group)
-            first, second = port * min(count, self.cards), port * min(count, f)
+            links, port, startup = self._way(self.name, group)
+            first, second = (
+                port * min(count, *(self._ports(link, place, count) for link in links))
+                for place, count in ((self.name, self.cards), (group, f))
+            )
         return max(payload / first, (1.0 + more) * payload / second) + messages * startup
+
+    def _ports(self, link: Link, place: str, cards: int) -> int:
+        each = self.instance.hardware.groups[place].per_server
+        return link.ports * (math.ceil(cards / each) if link.per == "server" else 1)
+
+    @property
+    def meets(self) -> bool:
+        """Whether what goes there and what comes back draw on one bandwidth."""
+        if self.cut.beside is None:
+            return self.cut.layout == "spread"  # every GPU sends both on its port
+        group, f, block = self.cut.beside
+        if not block:
+            return False
+        links, *_ = self._way(self.name, group)
+        one = self.name == group
+        return any(
+            link.duplex == "shared" or (one and link.per == "link" and link.ports < self.cards + f) for link in links
+        )
 
     def prefill(self, new: float, cached: float) -> float:
         """Seconds of one request on each of the groups at once."""
@@ -330,24 +261,23 @@ class LayoutUnit:
         together = self.cut.dp * new
         return first + self.rest(together) + 2.0 * self.one_way(together)
 
-    def chain(self, context: float, batch: float) -> tuple[float, float, float]:
-        """Attention, the rest, and one direction for ``batch`` requests."""
-        own = batch / self.cut.dp
+    def _attention(self, context: float, own: float) -> float:
         size = self.size
         other = own * ((context + 1.0) * size.decode_pair + 2.0 * size.head + size.query)
         share = math.ceil(size.heads / self.cut.tp) / size.heads
-        state = own * (context + 1.0) * size.per_token * share
-        return self.attention(own, other, state), self.rest(batch), self.one_way(batch)
+        return self.attention(own, other, own * (context + 1.0) * size.per_token * share)
 
     def step(self, context: float, batch: float) -> float:
         """Seconds of a decode step of all requests."""
-        q = self.cut.micro
-        a, f, x = self.chain(context, batch / q)
-        alone = a + f + 2.0 * x
-        if q == 1:
+        count = max(1.0, min(self.cut.micro, batch))
+        part = batch / count
+        f, x = self.rest(part), self.one_way(part)
+        alone = self._attention(context, max(part / self.cut.dp, min(part, 1.0))) + f + 2.0 * x
+        if count == 1.0:
             return alone
-        busy = (a, f, x) if self.cut.beside is not None else (a + f, x)
-        return max(alone, q * max(busy))
+        a = self._attention(context, part / self.cut.dp)
+        way = 2.0 * x if self.meets else x
+        return max(alone, count * max((a, f, way) if self.cut.beside is not None else (a + f, way)))
 
     # whole requests
 
@@ -381,35 +311,16 @@ class LayoutUnit:
         size, cut = self.size, self.cut
         found: dict[Channel, float] = {}
         if cut.beside is None and cut.dp > 1 and self.group.per_server < self.places:
-            *_, link = self._port(self.name, self.name)
             crossing = 2.0 * size.sparse * size.chosen * (1.0 - self.group.per_server / self.places) * self.row
             trips: list[tuple[str, str, float]] = [(self.name, self.name, crossing)]
         elif cut.beside is not None and cut.beside[2]:
-            *_, link = self._port(self.name, cut.beside[0])
             each = self.row * (self.layers if cut.layout == "ffn" else size.sparse * size.chosen)
             trips = [(self.name, cut.beside[0], each), (cut.beside[0], self.name, each)]
         else:
             return {}
         for source, target, amount in trips:
-            for channel, bandwidth in self.network.channels(link, source, target):
-                found[channel] = found.get(channel, 0.0) + amount / bandwidth
+            places = (source, *self._links(source, target), target)
+            for before, link, after in zip(places, places[1:], places[2:], strict=False):
+                for channel, bandwidth in self.network.channels(link, before, after):
+                    found[channel] = found.get(channel, 0.0) + amount / bandwidth
         return found
-
-
-def means(workload: Workload) -> tuple[float, float]:
-    """Decode calls of a request, and the mean context of a call."""
-    calls = sum(c.share * (c.output - 1) for c in workload.classes)
-    seen = sum(c.share * (c.output - 1) * (c.input + (c.output - 1) / 2.0) for c in workload.classes)
-    return calls, seen / calls
-
-
-def held_tokens(workload: Workload) -> float:
-    """Tokens whose state a decoding request holds at its end, mean over the calls."""
-    calls = sum(c.share * (c.output - 1) for c in workload.classes)
-    if workload.longest or not calls:
-        return workload.longest_total - 1.0
-    return sum(c.share * (c.output - 1) * (c.input + c.output - 1.0) for c in workload.classes) / calls
-
-
-Times = Callable[[float], float]
-__all__ = ["Degrees", "LayoutUnit", "Sequence", "Sizes", "excess", "held_tokens", "means"]
