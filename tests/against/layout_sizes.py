@@ -135,7 +135,7 @@ def means(workload: Workload) -> tuple[float, float]:
     """Decode calls of a request, and the mean context of a call."""
     calls = sum(c.share * (c.output - 1) for c in workload.classes)
     seen = sum(c.share * (c.output - 1) * (c.input + (c.output - 1) / 2.0) for c in workload.classes)
-    return calls, seen / calls
+    return calls, seen / calls if calls else 0.0
 
 
 def held_tokens(workload: Workload) -> float:
