@@ -110,8 +110,7 @@ class Step:
     def upto(self, batch: float) -> "Step":
         """A straight line that is exact at ``batch``, and not below the step for fewer requests."""
         if self.whole is not None:
-            slope = _slope(self.whole, batch)
-            return Step(self.whole(batch) - slope * batch, slope, 0.0)
+            return _above(self.whole, batch)
         if self.touching is not None:  # as many experts as the whole batch touches
             return replace(self, fixed=self.fixed + self.touching(batch), touching=None)
         return self
@@ -127,14 +126,15 @@ class Step:
         return low
 
 
-POINTS = 16
-"""Smaller batches at which a line is held against the step that it bounds."""
+SMALLER = tuple(sorted({*(k / 32 for k in range(32)), *(1.0 - 2.0**-k for k in range(6, 12))}))
+"""Smaller batches, as shares, at which a line is held against the step that it bounds."""
 
 
-def _slope(whole: Callable[[float], float], batch: float) -> float:
-    """The steepest line through the step at ``batch`` that smaller batches stay under."""
-    most = whole(batch)
-    return min((most - whole(batch * k / POINTS)) / (batch * (1.0 - k / POINTS)) for k in range(POINTS))
+def _above(whole: Callable[[float], float], batch: float) -> Step:
+    """The steepest line through the step at ``batch`` that smaller batches stay under, never falling."""
+    most, smaller = whole(batch), [(share * batch, whole(share * batch)) for share in SMALLER]
+    slope = max(0.0, min((most - seconds) / (batch - size) for size, seconds in smaller))
+    return Step(max(most - slope * batch, *(seconds - slope * size for size, seconds in smaller)), slope, 0.0)
 
 
 def device_of(

@@ -87,8 +87,8 @@ class Built:
     def impossible(self) -> str:
         """Why such a unit cannot be; "" when it can."""
         pool, said, group = self.pool, self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
-        degrees = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
-        if min(degrees) < 1 or (pool.step_s is not None and pool.step_s <= 0) or (pool.resident_experts or 0) < 0:
+        counts = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
+        if min(counts) < 1 or (pool.step_s is not None and pool.step_s <= 0) or (pool.resident_experts or 0) < 0:
             return "is cut, or paced, by nothing"
         if self.measured is not None:
             same = (self.measured.group, self.measured.model, self.measured.stage)
@@ -103,9 +103,11 @@ class Built:
             return "a unit does not fit in a server"
         if self.shape.heads % said.tp:
             return "its GPUs cannot share the heads of the model"
-        for stated in (group.tp, self.instance.models[pool.model].tp):
-            if stated is not None and said.tp not in stated:
-                return f"TP{said.tp} is not allowed"
+        degrees = {"TP": ("tp", said.tp), **({"EP": ("ep", said.ep), "DP": ("dp", said.dp)} if said.ep > 1 else {})}
+        for word, (key, degree) in degrees.items():
+            for stated in (getattr(group, key), getattr(self.instance.models[pool.model], key)):
+                if stated is not None and degree not in stated:
+                    return f"{word}{degree} is not allowed"
         cut = self.cut
         if cut is None or (cut.ep, cut.dp, cut.pp) != (said.ep, said.dp, said.pp):
             return "its parts do not fit, or no link joins them"
@@ -151,7 +153,10 @@ class Built:
     def _paced(self, workload: Workload, before: tuple[float, float], tau: float) -> tuple[float, ...]:
         gpu, sigma, room = self.device, tau / self.device.pp, self._room()
         calls, line = physics.mean_calls(workload), self._line(workload)
-        if sigma <= line.fixed + line.beside or room <= 0.0:
+        together = [self._line(other) for other in self._decoding()]  # the slowest step paces all
+        beside = max((one.beside for one in together), default=line.beside)
+        fixed = beside + max((one.fixed for one in together), default=line.fixed)
+        if sigma <= fixed or room <= 0.0:
             return (float("inf"),) * 4
         compute = before[0] + calls * (line.compute + line.beside_each)
         reading = before[1] + calls * (line.memory + line.beside_each)
@@ -159,11 +164,14 @@ class Built:
         held = in_flight * physics.held_state(self.shape, gpu, workload) / gpu.streams if calls else 0.0
         slots = in_flight / workload.batch if isinstance(workload.batch, int) else 0.0
         return (
-            compute / (1.0 - line.beside / sigma),
-            reading / (1.0 - (line.fixed + line.beside) / sigma),
+            compute / (1.0 - beside / sigma),
+            reading / (1.0 - fixed / sigma),
             held / room,
             slots,
         )
+
+    def _decoding(self) -> list[Workload]:
+        return [w for w in (self.instance.workloads[name] for name in self.pool.rates) if w.decodes]
 
     def _room(self) -> float:
         """Bytes of a GPU that state may fill."""

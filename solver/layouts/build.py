@@ -48,7 +48,7 @@ def spread(
         far=far,
         outside=outside,
         inside=(block - 1) / cards,
-        startup=max(wired.startup, hop.startup if hop else 0.0),
+        startup=max(wired.startup if block > 1 else 0.0, hop.startup if hop else 0.0),
     )
     device = _with(physics.device_of(instance, described, shape.precision, tp), layout)
     rows = outside * routed.layers * routed.chosen  # out of their server, and back into it

@@ -5,6 +5,7 @@ A section takes the longer of computing and reading; sections that wait for each
 
 import math
 from functools import lru_cache
+from itertools import accumulate
 
 from solver.device import Device
 from solver.formulas import experts, parallel, parameters, stages, work
@@ -14,8 +15,6 @@ from solver.skew import by_index, random_skew, random_touched
 
 SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 24))
 """Tokens of a batch, and batches, of which the skew of random choices is simulated; in between it is interpolated."""
-FLOOR = 1e-6
-"""Least skew, so that its logarithm exists."""
 
 
 def attention_prefill(shape: Shape, device: Device, params: float, sums: float, new: float, cached: float) -> float:
@@ -85,10 +84,10 @@ def busiest_rows(routed: Routed, tokens: float, cards: int) -> float:
 def busiest_touched(routed: Routed, tokens: float, cards: int) -> float:
     """Experts that are read on the place that reads most, of those that it holds."""
     mean, here = routed.touched(tokens) / cards, math.ceil(routed.experts / cards)
-    if cards == 1:
+    if cards == 1 or tokens <= 0.0:
         return mean
-    more = _between(_touched(routed.experts, routed.chosen, cards), min(tokens, float(SIMULATED[-1][0])))
-    return min(float(here), mean * (1.0 + more))
+    most = _between(_touched(routed.experts, routed.chosen, cards), min(tokens, float(SIMULATED[-1][0])))
+    return min(float(here), max(mean, most * min(tokens, 1.0)))
 
 
 def excess(count: int, chosen: int, cards: int, tokens: float) -> float:
@@ -114,25 +113,18 @@ def _between(known: tuple[float, ...], tokens: float) -> float:
 @lru_cache(maxsize=256)
 def _simulated(count: int, chosen: int, cards: int) -> tuple[float, ...]:
     placement = by_index(count, cards)
+    floor = 1e-6  # so that its logarithm exists
     return tuple(
-        max(FLOOR, random_skew(size, chosen, placement, batches, seed=0).mean - 1.0) for size, batches in SIMULATED
+        max(floor, random_skew(size, chosen, placement, batches, seed=0).mean - 1.0) for size, batches in SIMULATED
     )
 
 
 @lru_cache(maxsize=256)
 def _touched(count: int, chosen: int, cards: int) -> tuple[float, ...]:
-    """Experts touched on the place with most of them, over the mean of all places, less 1."""
+    """Experts touched on the place with most of them."""
     placement = by_index(count, cards)
-    return tuple(
-        max(
-            FLOOR,
-            random_touched(size, chosen, placement, batches, seed=0).mean
-            * cards
-            / experts.active_experts(count, chosen, size)
-            - 1.0,
-        )
-        for size, batches in SIMULATED
-    )
+    found = [random_touched(size, chosen, placement, batches, seed=0).mean for size, batches in SIMULATED]
+    return tuple(accumulate(found, max))
 
 
 def micro_batches(batch: float, most: int) -> tuple[float, float]:

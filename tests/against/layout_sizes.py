@@ -99,13 +99,12 @@ def _state(llm: Llm) -> float:
 
 @cache
 def _points(experts: int, chosen: int, places: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Logarithms of what chance adds to the rows of the busiest place, and to experts touched on one, by simulation."""
+    """Logarithms of what chance adds to the rows of the busiest place, and of most experts touched on one."""
     dealt, rows, touched = by_index(experts, places), [], []
     for tokens, batches in SIMULATED.items():
         rows.append(random_skew(tokens, chosen, dealt, batches, 0).mean - 1.0)
-        mean = experts * (1.0 - (1.0 - chosen / experts) ** tokens) / places
-        touched.append(random_touched(tokens, chosen, dealt, batches, 0).mean / mean - 1.0)
-    return tuple(math.log(max(1e-6, r)) for r in rows), tuple(math.log(max(1e-6, t)) for t in touched)
+        touched.append(max([*touched, random_touched(tokens, chosen, dealt, batches, 0).mean]))
+    return tuple(math.log(max(1e-6, r)) for r in rows), tuple(math.log(t) for t in touched)
 
 
 def _at(points: tuple[float, ...], tokens: float) -> float:
@@ -126,9 +125,8 @@ def busiest_touched(size: "Sizes", places: int, tokens: float) -> float:
     mean = size.touched(tokens) / places
     if places == 1 or tokens <= 0.0:
         return mean
-    return min(
-        math.ceil(size.experts / places), mean * (1.0 + _at(_points(size.experts, size.chosen, places)[1], tokens))
-    )
+    most = _at(_points(size.experts, size.chosen, places)[1], tokens) * min(1.0, tokens)
+    return min(math.ceil(size.experts / places), max(mean, most))
 
 
 def means(workload: Workload) -> tuple[float, float]:
