@@ -126,13 +126,16 @@ class Step:
         return low
 
 
-SMALLER = tuple(sorted({*(k / 32 for k in range(32)), *(1.0 - 2.0**-k for k in range(6, 12))}))
-"""Smaller batches, as shares, at which a line is held against the step that it bounds."""
+SMALLER = (*(k / 32 for k in range(32)), *(1.0 - 2.0**-k for k in range(6, 12)))
+"""Smaller batches, as shares, at which a line is held against the step that it bounds; powers of two besides, where
+micro-batches and simulated batches begin.
+"""
 
 
 def _above(whole: Callable[[float], float], batch: float) -> Step:
     """The steepest line through the step at ``batch`` that smaller batches stay under, never falling."""
-    most, smaller = whole(batch), [(share * batch, whole(share * batch)) for share in SMALLER]
+    powers = [2.0**k for k in range(int(batch).bit_length()) if 2.0**k < batch]
+    most, smaller = whole(batch), [(size, whole(size)) for size in (*(share * batch for share in SMALLER), *powers)]
     slope = max(0.0, min((most - seconds) / (batch - size) for size, seconds in smaller))
     return Step(max(most - slope * batch, *(seconds - slope * size for size, seconds in smaller)), slope, 0.0)
 

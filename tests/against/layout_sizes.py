@@ -100,7 +100,9 @@ def _state(llm: Llm) -> float:
 @cache
 def _points(experts: int, chosen: int, places: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Logarithms of what chance adds to the rows of the busiest place, and of most experts touched on one."""
-    dealt, rows, touched = by_index(experts, places), [], []
+    dealt = by_index(experts, places)
+    rows: list[float] = []
+    touched: list[float] = []
     for tokens, batches in SIMULATED.items():
         rows.append(random_skew(tokens, chosen, dealt, batches, 0).mean - 1.0)
         touched.append(max([*touched, random_touched(tokens, chosen, dealt, batches, 0).mean]))
