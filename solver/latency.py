@@ -156,8 +156,7 @@ def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int
 
 
 def _lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]) -> dict[str, Step]:
-    there = {name: workload for name, workload in workloads.items() if name in batches}
-    return units.lines(shape, gpu, there, {name: units.in_step(gpu, batches[name]) for name in there})
+    return units.lines_of(units.REPLICA, shape, gpu, workloads, batches)
 
 
 def _busy(

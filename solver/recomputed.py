@@ -4,7 +4,7 @@ Nothing here knows how candidates were made; a pool is what the plan says it is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.given import Measured
@@ -133,8 +133,7 @@ class Built:
         if self.pool.step_s is not None:
             return self._paced(workload, before, self.pool.step_s)
         calls, size = physics.mean_calls(workload), self._in_step(name)
-        largest = size if gpu.layout is not None else max(self._in_step(other) for other in self.pool.rates)
-        step = physics.workload_decode(self.shape, gpu, workload).upto(largest)
+        step = self._bound(name)
         own = (
             calls * (step.beside / size + step.compute + step.beside_each),
             calls * ((step.fixed + step.beside) / size + step.memory + step.beside_each),
@@ -144,6 +143,15 @@ class Built:
         if kind == "decode" or self.pool.scheme == "chunked":
             return before[0] + own[0], before[1] + own[1]
         return (whole + max(own),)
+
+    def _bound(self, name: str) -> Step:
+        """The step as a straight line, for every mix of the batches: the most experts touched, or the slowest start."""
+        sizes = {other: self._in_step(other) for other in {name, *self.pool.rates}}
+        loads = {other: self.instance.workloads[other] for other in sizes}
+        if self.device.layout is None:
+            return physics.workload_decode(self.shape, self.device, loads[name]).upto(max(sizes.values()))
+        lines = {n: physics.workload_decode(self.shape, self.device, w).upto(sizes[n]) for n, w in loads.items()}
+        return replace(lines[name], fixed=max((lines[n].fixed for n, w in loads.items() if w.decodes), default=0.0))
 
     def _in_step(self, name: str) -> float:
         """Requests of a step of one stage, when the unit is full of a workload."""

@@ -81,15 +81,17 @@ def counted(instance: Instance) -> list[Counted]:
             continue
         unit, largest = own(instance, network, c), max(c.batches.values())
         seconds: dict[str, tuple[float, ...]] = {}
+        loads = {name: instance.workloads[name] for name in c.batches}
         load: dict[str, dict[Channel, float]] = {}
         for name, batch in c.batches.items():
             w = instance.workloads[name]
             plain = unit.cut.layout == "plain"
-            needs = plain_seconds(unit, w, c.stage, batch, largest) if plain else (unit.request(w, c.stage, batch),)
-            seconds[name] = needs
+            seconds[name] = plain_seconds(unit, w, c.stage, batch, largest) if plain else ()
             new = sum(one.share * (one.input - one.cached) for one in w.classes) if c.stage != "decode" else 0.0
             tokens = new + (means(w)[0] if c.stage != "prefill" else 0.0)
             load[name] = {} if plain else {at: share * tokens for at, share in unit.charges().items()}
+        if unit.cut.layout != "plain":
+            seconds = {name: (need,) for name, need in unit.requests(loads, c.stage, dict(c.batches)).items()}
         blocks: dict[str, tuple[int, ...]] = {c.group: (c.block,) * (c.cards // c.block)}
         for part in c.cut.parts:
             if part.block:

@@ -157,6 +157,8 @@ class LayoutUnit:
         assert host is not None
         assert self.cut.resident is not None
         touched = size.touched(tokens)
+        if not touched:
+            return 0.0
         rows = tokens * size.chosen / touched
         here = self.cut.resident / size.experts
         work, held = 2.0 * rows * size.each, self.bytes * size.each
@@ -269,7 +271,7 @@ class LayoutUnit:
 
     def step(self, context: float, batch: float) -> float:
         """Seconds of a decode step of all requests."""
-        count = max(1.0, min(self.cut.micro, batch))
+        count = max(1.0, min(float(self.cut.micro), batch))
         part = batch / count
         f, x = self.rest(part), self.one_way(part)
         alone = self._attention(context, max(part / self.cut.dp, min(part, 1.0))) + f + 2.0 * x
@@ -279,10 +281,30 @@ class LayoutUnit:
         way = 2.0 * x if self.meets else x
         return max(alone, count * max((a, f, way) if self.cut.beside is not None else (a + f, way)))
 
+    def line(self, context: float, batch: float) -> tuple[float, float]:
+        """A line above the step of every smaller batch: seconds whatever the batch, and of each request."""
+        most = self.step(context, batch)
+        sizes = [k * batch / 32 for k in range(32)] + [batch * (1.0 - 2.0**-k) for k in range(6, 12)]
+        sizes += [2.0**k for k in range(20) if 2.0**k < batch]
+        steps = [(size, self.step(context, size)) for size in sizes]
+        slope = max(0.0, min((most - seconds) / (batch - size) for size, seconds in steps))
+        return max(most - slope * batch, *(seconds - slope * size for size, seconds in steps)), slope
+
     # whole requests
 
+    def requests(self, loads: dict[str, Workload], kind: str, batches: dict[str, int]) -> dict[str, float]:
+        """Unit-seconds of a request of each workload, in steps that all of them may share."""
+        if len(loads) == 1 or kind == "prefill":
+            return {name: self.request(w, kind, batches[name]) for name, w in loads.items()}
+        lines = {n: self.line(means(w)[1], batches[n]) for n, w in loads.items() if w.decodes}
+        slowest = max((fixed for fixed, _ in lines.values()), default=0.0)
+        found = {n: self.request(w, "prefill", 1) if kind == "both" else 0.0 for n, w in loads.items()}
+        for name, (_, each) in lines.items():
+            found[name] += means(loads[name])[0] * (slowest / batches[name] + each)
+        return found
+
     def request(self, workload: Workload, kind: str, batch: int) -> float:
-        """Unit-seconds of a request."""
+        """Unit-seconds of a request of a workload that has the unit to itself."""
         total = 0.0
         if kind != "decode":
             total += sum(c.share * self.prefill(c.input - c.cached, c.cached) for c in workload.classes) / self.cut.dp
