@@ -88,3 +88,67 @@ def test_no_vector_of_counts_is_better(seed: int) -> None:
     fewer = planned({**asked, "objective": "gpus"})
     assert fewer.objective is not None
     assert fewer.objective.value == search.fewest(0.45 * best)
+
+
+def _with(plan: Plan, index: int, **changes: Any) -> Plan:
+    pools = [pool.model_copy(update=changes) if i == index else pool for i, pool in enumerate(plan.pools)]
+    return plan.model_copy(update={"pools": pools})
+
+
+def _plan(seed: int) -> tuple[Plan, dict[str, Any]]:
+    asked = document(seed)
+    for load in asked["workloads"].values():
+        load["rate"] = f"{float(load['rate'][:-2]) * 1e-6!r}/s"
+    plan = planned(asked)
+    assert not verify(plan, built(asked))
+    return plan, asked
+
+
+@pytest.mark.parametrize("seed", [0, 1, 10, 11, 21])
+def test_other_parts_are_refused(seed: int) -> None:
+    plan, asked = _plan(seed)
+    (at, *_) = [i for i, pool in enumerate(plan.pools) if pool.part_of is not None]
+    part = plan.pools[at]
+    (owner,) = [i for i, pool in enumerate(plan.pools) if pool.name == part.part_of]
+    without = plan.model_copy(update={"pools": [pool for i, pool in enumerate(plan.pools) if i != at]})
+    more = part.cards_per_unit * 2
+    changed = [
+        without,
+        _with(plan, at, cards_per_unit=more, cards=more * part.units),
+        _with(plan, at, group="g1" if part.group == "g0" else "g0"),
+        _with(plan, at, units=part.units + 1, cards=part.cards_per_unit * (part.units + 1)),
+        _with(plan, at, part_of=None),
+        _with(_with(plan, at, micro_batches=4), owner, micro_batches=4),
+        _with(_with(plan, at, micro_batches=1), owner, micro_batches=1),
+        _with(plan, owner, batches={name: 2 * batch for name, batch in plan.pools[owner].batches.items()}),
+    ]
+    for number, other in enumerate(changed):
+        assert verify(other, built(asked)), number
+
+
+@pytest.mark.parametrize("seed", [3, 8, 13, 14, 18, 24])
+def test_other_degrees_are_refused(seed: int) -> None:
+    plan, asked = _plan(seed)
+    for index, pool in enumerate(plan.pools):
+        said = pool.parallelism
+        if pool.resident_experts is not None:
+            fewer = {"resident_experts": pool.resident_experts // 2}
+            assert verify(_with(plan, index, **fewer), built(asked))
+            assert verify(_with(plan, index, resident_experts=None), built(asked))
+        elif said.ep > 1:
+            one = said.model_copy(update={"ep": 1, "dp": 1})
+            twice = said.model_copy(update={"ep": 2 * said.ep, "dp": 2 * said.dp})
+            for degrees in (one, twice, said.model_copy(update={"ep": 1}), said.model_copy(update={"dp": 1})):
+                assert verify(_with(plan, index, parallelism=degrees), built(asked))
+            assert verify(_with(plan, index, micro_batches=3 - pool.micro_batches), built(asked))
+
+
+def test_degrees_that_are_not_allowed_are_refused() -> None:
+    """The same plan, where the group states other degrees."""
+    plan, asked = _plan(24)
+    for stated in ({"ep": [4]}, {"dp": [4]}):
+        for group in asked["hardware"]["groups"].values():
+            group.update({"ep": [2, 4], "dp": [1, 2]} | stated)
+        instance = built(asked)
+        found = verify(plan.model_copy(update={"instance_document": instance.document()}), instance)
+        assert any("is not allowed" in one for one in found)
