@@ -13,7 +13,7 @@ from solver.passes import read_bytes
 from solver.shapes import Routed, Shape
 from solver.skew import by_index, random_skew, random_touched
 
-SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 24))
+SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Tokens of a batch, and batches, of which the skew of random choices is simulated; in between it is interpolated."""
 
 

@@ -11,7 +11,7 @@ from models.workload import Workload
 from solver.skew import by_index, random_skew, random_touched
 
 BYTES = {"bf16": 2.0, "fp8": 1.0, "int4": 0.5}
-SIMULATED = {1: 64, 4: 64, 16: 64, 64: 64, 256: 64, 1024: 24}
+SIMULATED = {1: 64, 4: 64, 16: 64, 64: 64, 256: 64, 1024: 64}
 """Tokens of a batch whose busiest place is simulated, and in how many batches."""
 
 
