@@ -61,6 +61,18 @@ def plain_seconds(unit: LayoutUnit, w: Workload, stage: str, batch: int, largest
     return (compute, memory) if stage == "decode" else (prefill + max(compute, memory),)
 
 
+def plain_step(unit: LayoutUnit, context: float, batch: float) -> float:
+    """Seconds of a decode step of a unit of TP."""
+    size, t = unit.size, unit.cut.tp
+    touched = size.sparse * size.touched(batch) * size.each
+    held = unit.bytes * (size.attention + size.dense + touched) + 2.0 * (size.head + size.norms) + unit.row * batch
+    state = batch * (context + 1.0) * size.per_token * -(-size.heads // t) / size.heads
+    work = size.attention + size.dense + size.sparse * size.chosen * size.each
+    other = (context + 1.0) * size.decode_pair + 2.0 * size.head
+    compute = batch * (2.0 * work / unit.matrix + other / unit.other) / t
+    return max(compute, (held / t + state) / unit.read) + 2.0 * unit.layers * unit.sums(t, unit.row * batch, unit.group)
+
+
 @dataclass(frozen=True)
 class Counted:
     """A unit, and where its GPUs are."""

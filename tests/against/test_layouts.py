@@ -8,7 +8,7 @@ from models.instance import Instance
 from solver.candidates import Candidate
 from solver.data import Data, gather
 from tests.against import generate_layouts
-from tests.against.layout_search import own
+from tests.against.layout_search import own, plain_seconds, plain_step
 from tests.against.layout_sizes import held_tokens, means
 from tests.against.layout_units import Degrees, LayoutUnit
 from tests.against.network import Network
@@ -165,3 +165,32 @@ def test_a_step_is_kept_whatever_the_mix(data: Data) -> None:
             context = sum(each * means(loads[n])[1] for n, each in calls.items()) / sum(calls.values())
             busy = prefill + unit.step(context, total) / pace
             assert busy <= 1 + (ALONE if 1.0 in part.values() else MIXED), (candidate.label, busy, tau)
+
+
+def test_units_of_tensor_parallelism_read_the_experts_that_are_touched(data: Data) -> None:
+    """Unit-seconds of a request, and of paced units whether steps of any mix are kept."""
+    network, draw = Network(data.instance.hardware), random.Random(6)
+    for candidate in data.candidates:
+        if candidate.cut is None or candidate.device is None or candidate.device.layout is not None:
+            continue
+        if candidate.pp > 1 or candidate.kind.layout != "spread" or candidate.face:
+            continue
+        unit = own(data.instance, network, candidate)
+        loads = {name: data.instance.workloads[name] for name in candidate.demand}
+        most, tau = max(candidate.batches.values()), candidate.tau
+        for name, w in loads.items() if tau is None else ():
+            mine = plain_seconds(unit, w, candidate.stage, candidate.batches[name], most)
+            assert candidate.demand[name] == pytest.approx(mine, rel=EXACT), candidate.label
+        for _ in range(5 if tau is not None else 0):
+            assert tau is not None
+            part = {name: draw.random() for name in loads}
+            rows = range(len(candidate.resources))
+            fullest = max(sum(part[n] * need[k] for n, need in candidate.demand.items()) for k in rows)
+            calls = {n: part[n] / fullest * means(w)[0] for n, w in loads.items()}
+            if not any(calls.values()):
+                continue
+            context = sum(each * means(loads[n])[1] for n, each in calls.items()) / sum(calls.values())
+            first = {n: plain_seconds(unit, w, "prefill", 1, 1)[0] for n, w in loads.items()}
+            prefill = sum(part[n] / fullest * first[n] for n in loads) if candidate.stage == "both" else 0.0
+            busy = prefill + plain_step(unit, context, sum(calls.values()) * tau) / tau
+            assert busy <= 1 + 1e-6, (candidate.label, busy, tau)
