@@ -128,9 +128,9 @@ def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload],
     room = room_for(kind, shape, gpu, able)
     reserved = max(_reserved(kind, shape, gpu, w, tau) for w in able.values())
     lines = lines_at(shape, gpu, able, sigma, room)
-    paced = [lines[name] for name, w in able.items() if w.decodes] or list(lines.values())
-    beside = max(line.beside for line in paced)
-    fixed = beside + max(line.fixed for line in paced)
+    paced = [lines[name] for name, w in able.items() if w.decodes]  # where nothing is decoded there are no steps
+    beside = max((line.beside for line in paced), default=0.0)
+    fixed = beside + max((line.fixed for line in paced), default=0.0)
     if fixed >= sigma * (1.0 - 1e-9):  # a step is full before it has any request of the slowest
         return at(kind, shape, gpu, _without_slowest(able, lines), tau)
     demand: dict[str, tuple[float, ...]] = {}

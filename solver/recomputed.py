@@ -162,8 +162,8 @@ class Built:
         gpu, sigma, room = self.device, tau / self.device.pp, self._room()
         calls, line = physics.mean_calls(workload), self._line(workload)
         together = [self._line(other) for other in self._decoding()]  # the slowest step paces all
-        beside = max((one.beside for one in together), default=line.beside)
-        fixed = beside + max((one.fixed for one in together), default=line.fixed)
+        beside = max((one.beside for one in together), default=0.0)
+        fixed = beside + max((one.fixed for one in together), default=0.0)
         if sigma <= fixed or room <= 0.0:
             return (float("inf"),) * 4
         compute = before[0] + calls * (line.compute + line.beside_each)
