@@ -143,6 +143,7 @@ def cut(pool: Pool) -> str:
     """How a unit is cut over its GPUs: TP4, TP8 x PP2, DP8 x EP8; its micro-batches; the experts that it keeps."""
     said = [pool.parallelism.text]
     said += [f"{pool.micro_batches} micro-batches"] if pool.micro_batches > 1 else []
+    said += [f"{pool.redundant_experts} redundant experts"] if pool.redundant_experts else []
     said += [f"{pool.resident_experts} experts a layer on the GPU"] if pool.resident_experts is not None else []
     return ", ".join(said)
 

@@ -119,9 +119,15 @@ def parser() -> Parser:
         "--vary", metavar="PATH=V1,V2", action="append", required=True, help="values of one place; may be repeated"
     )
     sweep.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="of each solve; default 60")
+    flips = _file(subcommands, "flips", questions.flips, "from which value of a number another scheme wins")
+    text = "a number that moves; may be repeated. Default: links, lengths, batches, arrivals, prices"
+    flips.add_argument("--vary", metavar="PATH[=LOW..HIGH]", action="append", default=[], help=text)
+    text = "of the whole search; default 300"
+    flips.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=300.0, help=text)
     verify = _file(subcommands, "verify", commands.verify, "does a plan hold for an instance")
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _file(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
+    _file(subcommands, "layer", questions.layer, "what one layer costs where: experts, exchanges, copies, handoffs")
     text = "from one deployment to the next: order of steps, bytes, time, and what waits meanwhile"
     transition = _file(subcommands, "transition", questions.transition, text)
     transition.add_argument("--from", metavar="A.json", dest="before", type=Path, help="the plan that runs today")
@@ -141,7 +147,8 @@ def parser() -> Parser:
     catalog.add_argument("name", metavar="NAME", nargs="?")
 
     schema = _command(subcommands, "schema", commands.schema, "JSON Schema of instance files (or of other files)")
-    schema.add_argument("what", nargs="?", choices=("instance", "plan", "routing", "transition"), default="instance")
+    kinds = ("instance", "plan", "routing", "transition", "layer")
+    schema.add_argument("what", nargs="?", choices=kinds, default="instance")
 
     glossary = _command(subcommands, "glossary", commands.glossary, "the words of plans and reports")
     glossary.add_argument("word", metavar="WORD", nargs="?")

@@ -1,4 +1,6 @@
-"""Commands that ask something else than for a plan: where a request goes, how to change a deployment, what waits."""
+"""Commands that ask something else than for a plan: requests, changes of a deployment, what waits, one layer, and where
+an answer flips.
+"""
 
 import argparse
 import json
@@ -18,6 +20,19 @@ def route(options: argparse.Namespace) -> int:
     found = answer(asked)
     print(json.dumps(found, indent=2, allow_nan=False) if options.json else render(found, asked))
     return INFEASIBLE if found["targets"]["kept_by"] == [] else SOLVED
+
+
+def layer(options: argparse.Namespace) -> int:
+    """What one layer costs where; 3 when something does not fit or cannot keep up."""
+    from api.layer.answer import answer
+    from api.layer.screen import render
+    from models.layer.asked import LayerQuestion
+    from models.layer.checks import check
+    from models.load import question
+
+    found = answer(question(options.file, LayerQuestion, check, options.changes))
+    print(json.dumps(found, indent=2, allow_nan=False) if options.json else render(found))
+    return INFEASIBLE if found["fails"] else SOLVED
 
 
 def transition(options: argparse.Namespace) -> int:
@@ -70,3 +85,44 @@ def queue(options: argparse.Namespace) -> int:
     print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(told))
     missed = options.wait is not None and not told["kept"]
     return INFEASIBLE if missed or not told["ends"] else SOLVED
+
+
+def flips(options: argparse.Namespace) -> int:
+    """Where the answer flips as one number moves; 4 when a number was not followed to the end."""
+    from api.flips import answer, render
+    from api.run import interruptible
+    from models.load import load
+    from solver.flips.asked import Asked, asked, numbers
+    from solver.flips.search import flips as search
+    from solver.limits import Limits
+
+    instance = load(options.file, options.changes)
+    ranges: list[Asked] = []
+    problems: list[Problem] = []
+    for path, stated in _ranges(options.vary) if options.vary else [(path, None) for path in numbers(instance)]:
+        try:
+            ranges.append(asked(instance, path, stated))
+        except BadInput as error:
+            problems.extend(error.problems)
+    if problems:
+        raise BadInput(problems)
+    limits = Limits(options.time_limit)
+    found = interruptible(lambda: search(instance, ranges, limits), limits)
+    told = answer(instance, found)
+    print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(instance, found))
+    return STOPPED if found.stopped else SOLVED
+
+
+def _ranges(texts: list[str]) -> list[tuple[str, tuple[str, str] | None]]:
+    """Paths, each with LOW and HIGH as written where they are. Raises BadInput."""
+    found: dict[str, tuple[str, str] | None] = {}
+    for text in texts:
+        path, equals, values = (part.strip() for part in text.partition("="))
+        low, dots, high = (part.strip() for part in values.partition(".."))
+        if not path or (equals and not (low and dots and high)):
+            accepted = "PATH or PATH=LOW..HIGH, e.g. workloads.chat.rate=2/s..8/s"
+            raise BadInput([Problem("--vary", "not a number with a range", text, accepted)])
+        if path in found:
+            raise BadInput([Problem("--vary", "the place is varied twice", path, "each place once")])
+        found[path] = (low, high) if equals else None
+    return list(found.items())

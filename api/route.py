@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from api import words
+from api import crossovers, words
 from models.routing import Routing
 from models.units import REQUEST_RATE, write
 from solver.formulas import handoff
 from solver.routing.choose import TAIL, Candidate, best, candidates
-from solver.routing.flips import Flip, flips
+from solver.routing.flips import flips
 
 MEASURES = ("request", "p99", "all-tasks")
 
@@ -23,7 +23,7 @@ def answer(asked: Routing) -> dict[str, Any]:
         "chosen": {"place": chosen.name, "action": chosen.does},
         "best": {measure.replace("-", "_"): best(found, measure).name for measure in MEASURES},
         "places": [_place(asked, candidate) for candidate in found.values()],
-        "crossovers": [_flip(flip) for flip in flips(asked)],
+        "crossovers": crossovers.listed(flips(asked)),
         "links": _loads(asked, found),
         "targets": _targets(asked, found, chosen),
     }
@@ -55,18 +55,6 @@ def _place(asked: Routing, candidate: Candidate) -> dict[str, Any]:
             }
             for option in candidate.options
         ],
-    }
-
-
-def _flip(flip: Flip) -> dict[str, Any]:
-    return {
-        "path": flip.what,
-        "of": flip.who,
-        "value": flip.value,
-        "unit": flip.unit,
-        "below": flip.below,
-        "above": flip.above,
-        "stated": flip.stated,
     }
 
 
@@ -125,7 +113,7 @@ def render(found: dict[str, Any], asked: Routing) -> str:
         f"{words.seconds(chosen['ttft_s']['mean'])} in the mean, p99 {words.seconds(chosen['ttft_s']['p99'])}{end}."
     )
     lines.extend([*_target_lines(found), "", *_place_lines(found), "", *_location_lines(found)])
-    lines.extend([*_best_lines(found), *_flip_lines(found), *_load_lines(found, asked)])
+    lines.extend([*_best_lines(found), *crossovers.lines(found["crossovers"]), *_load_lines(found, asked)])
     lines.extend(
         ["", " times to the first token; a fetch is whole before work begins, unless by layers; queues are as stated"]
     )
@@ -188,20 +176,6 @@ def _best_lines(found: dict[str, Any]) -> list[str]:
     if len(set(names.values())) == 1:
         return ["", f" BEST by every measure: {names['request']}"]
     return ["", f" BEST for the request: {names['request']}; its p99: {names['p99']}; all tasks: {names['all_tasks']}"]
-
-
-def _flip_lines(found: dict[str, Any]) -> list[str]:
-    if not found["crossovers"]:
-        return []
-    table = [["FLIPS AT", "", "now", "OF", "BELOW", "ABOVE"]]
-    for flip in found["crossovers"]:
-        shown = {"B/s": lambda v: f"{words.number(v / 1e9, 4)} GB/s", "s": words.seconds, "": words.percent}[
-            flip["unit"]
-        ]
-        table.append(
-            [flip["path"], shown(flip["value"]), shown(flip["stated"]), flip["of"], flip["below"], flip["above"]]
-        )
-    return ["", *words.table(table, frozenset({1, 2}))]
 
 
 def _load_lines(found: dict[str, Any], asked: Routing) -> list[str]:

@@ -1,4 +1,4 @@
-"""The JSON Schema of instance files, catalog shorthands included, of plans, and of routing and transition files."""
+"""The JSON Schema of instance files, catalog shorthands included, of plans, and of the files of questions."""
 
 import ast
 import inspect
@@ -9,6 +9,7 @@ from typing import Any
 from models import catalog
 from models.base import Described
 from models.instance import Instance
+from models.layer.asked import LayerQuestion
 from models.plan import Plan
 from models.routing import Routing
 from models.transition import Transition
@@ -19,7 +20,12 @@ _SHORT = {"Accelerator": "accelerators", "Link": "links", "Llm": "models"}
 
 def document(what: str) -> dict[str, Any]:
     """The schema of an `instance`, a `plan`, or a question, with what each key means."""
-    other: dict[str, type[Described]] = {"plan": Plan, "routing": Routing, "transition": Transition}
+    other: dict[str, type[Described]] = {
+        "plan": Plan,
+        "routing": Routing,
+        "transition": Transition,
+        "layer": LayerQuestion,
+    }
     if what in other:
         return _explained(other[what].model_json_schema(by_alias=True), other[what])
     schema = _explained(Instance.model_json_schema(by_alias=True), Instance)
@@ -83,9 +89,10 @@ def _below(base: type[Described]) -> list[type[Described]]:
 
 
 def _texts(model: type[Described]) -> dict[str, str]:
-    """Attribute -> the string that stands under it in the source."""
+    """Attribute -> the string that stands under it in the source, those that are inherited too."""
+    bases = [base for base in model.__bases__ if issubclass(base, Described) and base is not Described]
+    texts: dict[str, str] = {name: text for base in bases for name, text in _texts(base).items()}
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    texts: dict[str, str] = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for before, after in itertools.pairwise(statements):
         match before, after:

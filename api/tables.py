@@ -79,7 +79,8 @@ def check(found: Mapping[str, Any]) -> str:
         lines.append(
             f"   {group['name']}: {_servers(group['servers'])} x {group['per_server']} "
             f"{group['accelerator']}, {group['usable_bytes'] / GIB:.1f} GiB usable each, "
-            f"ready after {group['startup_s']:.4g} s" + ("" if group["links"] else ", on no link")
+            + ("ready by its steps" if group["startup_s"] is None else f"ready after {group['startup_s']:.4g} s")
+            + ("" if group["links"] else ", on no link")
         )
     for link in topology["links"]:
         lines.append(f"   link {link['name']}: {words.gigabytes_per_second(link['capacity'])} GB/s payload")
@@ -89,6 +90,10 @@ def check(found: Mapping[str, Any]) -> str:
     for model in found["models"]:
         weights = f"{words.gibibytes(model['weight_bytes'])} of weights ({model['weights']})"
         state = f"{model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
+        if model["sliding_layers"]:
+            state += f"; {model['sliding_layers']} layers keep the last {model['sliding_window']}"
+        if model["linear_layers"]:
+            state += f"; {model['linear_layers']} layers keep {model['recurrent_bytes'] / 1024**2:.4g} MiB a request"
         lines.append(f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {weights}, {state}")
     lines.extend(["", " STAGES (one unit)"])
     rows = [["WORKLOAD", "STAGE", "GROUP", "BATCH", "compute", "memory", "unit-s a request", "req/s", "FROM"]]

@@ -7,13 +7,20 @@ from benchmarks.results import Result, as_ratio, in_ms
 from benchmarks.timing import call, interleaved, ratio, reference
 from models.instance import Instance
 from models.load import load
+from solver import units
+from solver.data import gather
+from solver.layouts import sections
+from solver.popularity import popularity
 from solver.solve import Options, solve
 
 ROOT = Path(__file__).resolve().parent.parent
 EIGHT = ROOT / "instances" / "chapter" / "eight-cards.yaml"
 THREE = ROOT / "instances" / "examples" / "three-node-types.yaml"
 SIX = ROOT / "instances" / "bench" / "six-workloads.yaml"
+MIXTURE = ROOT / "instances" / "bench" / "moe-four-types.yaml"
 PLAN_MS, FULL_MS = 50.0, 250.0
+CANDIDATES_MS = 2000.0
+"""One mixture of experts on a 16-server cluster of four types."""
 MIDDLE_MS = 5000.0
 """Two models, three node types, six request classes, TP 1 to 8, batch chosen: plan with explanation."""
 CARDS = 2.0
@@ -62,6 +69,32 @@ def middle(rounds: int) -> list[Result]:
             in_ms(f"{instance.name}, with alternatives and next steps", times["full"], MIDDLE_MS),
         ]
     return results
+
+
+def candidates(instance: Instance) -> None:
+    """Every candidate, from nothing: what is kept from one call to the next is thrown away first."""
+    for kept in (units._costs, units._alone, sections._simulated, popularity):
+        kept.cache_clear()
+    if len(gather(instance).candidates) < 100:
+        raise RuntimeError(f"{instance.name}: few candidates")
+
+
+def mixture(rounds: int) -> list[Result]:
+    """One mixture of experts on 16 servers of four types, every scheme allowed."""
+    instance = load(MIXTURE)
+    times = interleaved(
+        {
+            "candidates": call(partial(candidates, instance)),
+            "plan": call(partial(plan, instance, True)),
+            "full": call(partial(plan, instance, False)),
+        },
+        rounds,
+    )
+    return [
+        in_ms(f"{instance.name}, candidates from nothing", times["candidates"], CANDIDATES_MS),
+        in_ms(f"{instance.name}, plan only", times["plan"]),
+        in_ms(f"{instance.name}, with alternatives and next steps", times["full"], MIDDLE_MS),
+    ]
 
 
 def scaled(servers: int) -> Instance:

@@ -72,5 +72,7 @@ class CurrentPool(Described):
     """May be left out where there is one."""
     tp: Degree = 1
     pp: Degree = 1
+    ep: Degree = 1
+    dp: Degree = 1
     batch: Batch | None = None
     """Requests that a unit holds at once; default: the workload's, or what memory holds."""

@@ -44,7 +44,7 @@ class Instance(Described):
         return any(workload.minimum_share < 1.0 for workload in self.workloads.values())
 
     def startup(self, group: str) -> float:
-        """Seconds from stopped to ready for units on ``group``."""
+        """Seconds from stopped to ready for units on ``group`` where the service states no steps."""
         own = self.hardware.groups[group].startup
         return self.service.startup if own is None else own
 

@@ -4,11 +4,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from models.attention import LayerType, kinds
 from models.base import Described
 from models.hardware import Degrees, Precision, WeightPrecision
-from models.quantities import Count
+from models.quantities import Count, PositiveBytes
 
+PositiveNumber = Annotated[float, Field(gt=0.0, le=1e12)]
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def published(quantised: object) -> WeightPrecision:
+    """Precision of the layer matrices that a `quantization_config` says; MXFP4 counts as int4, scales apart."""
+    method = quantised.get("quant_method") if isinstance(quantised, dict) else None
+    return "fp8" if method == "fp8" else "int4" if method == "mxfp4" else "bf16"
 
 
 class Llm(Described):
@@ -51,6 +59,22 @@ class Llm(Described):
     n_group: Count | None = None
     topk_group: Count | None = None
     sliding_window: Dimension | None = None
+    """Tokens that layers of sliding attention see and keep, the newest one included."""
+    layer_types: Annotated[list[LayerType], Field(max_length=10**5)] | None = None
+    """Kind of each layer; default: all full, or all sliding where there is a window and no pattern."""
+    sliding_window_pattern: Count | None = None
+    """Of so many layers the last has full attention, the others slide."""
+    full_attention_interval: Count | None = None
+    """Of so many layers the last has full attention, the others linear."""
+    linear_num_key_heads: Count | None = None
+    linear_num_value_heads: Count | None = None
+    linear_key_head_dim: Count | None = None
+    linear_value_head_dim: Count | None = None
+    linear_conv_kernel_dim: Count | None = None
+    recurrent_state: PositiveBytes | None = None
+    """State of a request in one layer of linear attention, whatever its length; default: from the widths, in BF16."""
+    attn_output_gate: bool | None = None
+    """Attention outputs go through a gate as wide as the queries (Qwen3-Next)."""
     num_nextn_predict_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
     quantization_config: dict[str, Any] | None = None
     handoff_state: "Llm | None" = None
@@ -65,12 +89,33 @@ class Llm(Described):
     """GPUs over which units spread experts; default: the group's."""
     dp: Degrees | None = None
     """Groups of GPUs in such a unit that hold requests of their own; default: the group's."""
+    expert_loads: list[list[PositiveNumber]] | None = None
+    """Tokens of each expert over the mean, one row for each layer with experts, or one for all: a file of one array, as
+    `inferplan experts` reads it, or rows. Default: each as often as the others.
+    """
     weights: WeightPrecision
     """Precision of the layer matrices; embeddings, head and norms stay BF16."""
     kv: Precision
     """Precision of the context state."""
 
     @property
+    def sparse_layers(self) -> int:
+        """Layers of a mixture of experts that have experts, as Hugging Face configurations say it."""
+        return sum(self._is_sparse(layer) for layer in range(self.num_hidden_layers))
+
+    def _is_sparse(self, layer: int) -> bool:
+        if layer < (self.first_k_dense_replace or 0) or layer in (self.mlp_only_layers or []):
+            return False
+        if self.moe_layer_freq and layer % self.moe_layer_freq:
+            return False
+        return (layer + 1) % (self.decoder_sparse_step or 1) == 0
+
+    @property
     def experts(self) -> int | None:
         """Routed experts of an MoE layer, or None for a dense model."""
         return self.n_routed_experts or self.num_experts or self.num_local_experts
+
+    @property
+    def layer_kinds(self) -> tuple[LayerType, ...]:
+        """The kind of attention of each layer; empty where all have full attention."""
+        return kinds(self.__dict__)

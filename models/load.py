@@ -189,6 +189,7 @@ def _problem(detail: ErrorDetails, top: Any = Instance) -> Problem:
 _IN_WORDS: dict[str, tuple[str, str | None]] = {
     "literal_error": ("is none of the words that can stand here", None),
     "too_short": ("is empty", "at least 1 item"),
+    "too_long": ("has too many items", None),
     "string_type": ("is not text", "a string, in quotes where it reads as something else"),
     "bool_type": ("is not a boolean", "true or false"),
     "int_type": ("is not a whole number", "a whole number"),
@@ -196,7 +197,11 @@ _IN_WORDS: dict[str, tuple[str, str | None]] = {
     "dict_type": ("is not a mapping of keys", "keys, each with a value"),
 }
 """What pydantic finds -> what is wrong and what would be right, for people who do not know Python."""
-_BOUNDS = {"greater_than_equal": ("ge", "or more"), "less_than_equal": ("le", "or less")}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "or more"),
+    "less_than_equal": ("le", "or less"),
+    "too_long": ("max_length", "items or fewer"),
+}
 _UNION_TAGS = frozenset({"literal['unlimited']", "constrained-int", "literal['max']", "int"})
 
 

@@ -88,6 +88,8 @@ class Pool(Described):
     """Parts of a batch that pass through the parts of a unit one behind the other."""
     resident_experts: int | None = None
     """Experts of each layer that stay on the GPU, where the others are in host memory."""
+    redundant_experts: int = 0
+    """Replicas of experts of each layer, over all GPUs of a unit that hold experts."""
     shares: str | None
     """Pool whose units it uses for another stage; it has no GPUs of its own."""
     step_s: float | None

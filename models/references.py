@@ -6,9 +6,12 @@ They read the plain document, so that they report beside the problems of single 
 from collections.abc import Iterator
 from typing import Any
 
-from models import demands, shapes
+from models import demands, divided, shapes, startup
 from models.errors import Problem, nearest
 from models.plain import Path, entries, is_whole, mapping, problem
+
+SEPARATED = ("pd-direct", "pd-pooled", "attention-ffn", "expert-pool")
+"""Schemes that have prefill units in common."""
 
 
 def check(data: dict[str, Any]) -> Iterator[Problem]:
@@ -32,6 +35,8 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     yield from _bundles(hardware, groups)
     yield from _given(data, groups)
     yield from _dropping(data)
+    yield from divided.check(data, groups)
+    yield from startup.check(mapping(data.get("service")))
     for name, group in entries(groups):
         yield from shapes.degrees(group, ("hardware", "groups", name))
 
@@ -246,13 +251,12 @@ def _pools(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
         path: Path = ("limits", "pools", index)
         yield from _known(limit, "group", groups, path, "group", "hardware.groups")
         yield from _known(limit, "model", mapping(data.get("models")), path, "model", "models")
-        pair = {"pd-direct", "pd-pooled"}
         schemes = mapping(data.get("schemes"))
-        allowed = schemes.get("allow", sorted(pair))
-        both = isinstance(allowed, list) and pair <= {name for name in allowed if isinstance(name, str)}
-        if limit.get("scheme") in pair and both and schemes.get("mix", True) is not False:
-            message = "prefill and decode units serve both pd-direct and pd-pooled here"
-            accepted = "a bound by stage, one of the two schemes allowed, or `mix: false`"
+        allowed = schemes.get("allow", list(SEPARATED[:2]))
+        pair = [name for name in SEPARATED if isinstance(allowed, list) and name in allowed]
+        if limit.get("scheme") in pair and len(pair) > 1 and schemes.get("mix", True) is not False:
+            message = f"units for one stage serve {' and '.join(pair)} here"
+            accepted = "a bound by stage, one of these schemes allowed, or `mix: false`"
             yield problem((*path, "scheme"), message, limit["scheme"], accepted)
         bounds = {key: limit[key] for key in ("exactly", "at_least", "at_most") if limit.get(key) is not None}
         if not bounds:

@@ -10,6 +10,7 @@ from typing import Any
 
 from models import catalog
 from models.errors import BadInput, Problem, nearest, path_text
+from models.llm import published
 
 Path = tuple[str | int, ...]
 
@@ -31,9 +32,22 @@ def resolve(data: dict[str, Any], base: Folder | None = None) -> tuple[dict[str,
                 link["duplex"] = "per-direction"
     for name, llm in _mappings(resolved.get("models")):
         problems.extend(_llm(llm, ("models", name)))
+        if llm.get("expert_loads") is not None:
+            problems.extend(_loads(llm, ("models", name, "expert_loads"), base))
     for name, workload in _mappings(resolved.get("workloads")):
         problems.extend(_workload(workload, ("workloads", name), base))
     return resolved, problems
+
+
+def _loads(llm: dict[str, Any], path: Path, base: Folder | None) -> list[Problem]:
+    from models.experts import named  # here, since few instances have some
+
+    try:
+        llm["expert_loads"] = named.rows(llm["expert_loads"], path, base)
+    except BadInput as error:
+        llm.pop("expert_loads")
+        return list(error.problems)
+    return []
 
 
 def _workload(workload: dict[str, Any], path: Path, base: Folder | None) -> list[Problem]:
@@ -158,9 +172,7 @@ _OF_A_SCALE_UP = ("name", "bandwidth", "startup", "link_efficiency", "sources")
 def _llm(llm: dict[str, Any], path: Path) -> list[Problem]:
     problems = _merge(llm, "models", path)
     _degrees(llm)
-    quantised = llm.get("quantization_config")
-    native = "fp8" if isinstance(quantised, dict) and quantised.get("quant_method") == "fp8" else "bf16"
-    llm.setdefault("weights", native)
+    llm.setdefault("weights", published(llm.get("quantization_config")))
     llm.setdefault("kv", "bf16")
     state = llm.get("handoff_state")
     if isinstance(state, str):

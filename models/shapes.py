@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from models import attention
 from models.errors import Problem
 from models.plain import Path, is_whole, mapping, problem
 
@@ -18,9 +19,8 @@ def check(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
     if is_whole(heads) and is_whole(kv_heads) and kv_heads > 0 and heads % kv_heads:
         accepted = f"a divisor of num_attention_heads = {heads}"
         yield problem((*path, "num_key_value_heads"), "does not divide the query heads", kv_heads, accepted)
-    if llm.get("sliding_window"):
-        value = llm["sliding_window"]
-        yield problem((*path, "sliding_window"), "sliding windows are not supported yet", value, "full attention")
+    yield from attention.check(llm, path)
+    yield from attention.check(mapping(llm.get("handoff_state")), (*path, "handoff_state"))
     yield from _experts(llm, path)
     if llm.get("kv_lora_rank"):
         for key in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
@@ -53,11 +53,13 @@ def _experts(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
 
 
 def divides(degree: int, llm: dict[str, Any]) -> bool:
-    """Whether query heads, KV heads and feed-forward widths can be cut into ``degree`` equal parts.
+    """Whether query heads, KV heads, heads of linear attention and feed-forward widths can be cut into ``degree`` equal
+    parts.
 
     KV heads are kept several times where there are fewer of them than parts; an MLA state always is.
     """
     parts = [llm.get("num_attention_heads"), llm.get("intermediate_size")]
+    parts += [llm.get(key) for key in attention.HEADS]
     parts += [llm.get("moe_intermediate_size")] if any(llm.get(key) for key in EXPERTS) else []
     if any(is_whole(part) and part % degree for part in parts):
         return False

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from models.base import Described
 from models.quantities import (
+    PositiveBytesPerSecond,
     PositiveRequestsPerSecond,
     PositiveSeconds,
     PositiveShare,
@@ -33,6 +34,10 @@ Objective = Literal["effective_cost", "cost", "throughput", "headroom", "power",
 Batch = Annotated[int, Field(ge=1, le=10**6)]
 Cached = Annotated[int, Field(ge=0, le=10**9)]
 Units = Annotated[int, Field(ge=0, le=10**7)]
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 class Request(Described):
@@ -186,11 +191,26 @@ class Workload(Described):
         return max(one.input + one.output for one in self.classes)
 
 
+class StartupStep(Described):
+    """A step in which a unit starts."""
+
+    takes: Seconds | None = None
+    """Its time; or `weights_at`."""
+    weights_at: PositiveBytesPerSecond | None = None
+    """Rate at which each GPU gets its weights; the time follows from the unit."""
+    after: Annotated[list[str], BeforeValidator(_listed)] = Field(default_factory=list)
+    """Steps that have to be over; a single one may stand alone."""
+    within: str | None = None
+    """Step that it is a part of: its time is in that of the other."""
+
+
 class Service(Described):
     """What the service promises while and after it starts."""
 
     startup: Seconds = 0.0
-    """From stopped to ready."""
+    """From stopped to ready; or `steps`."""
+    steps: dict[str, StartupStep] | None = None
+    """Steps in which units start; a unit is ready when the last one is over, in whole seconds, rounded up."""
     drain: PositiveSeconds | None = None
     """Deadline by which the startup backlog is gone, counted from the start of startup."""
 

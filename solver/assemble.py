@@ -1,14 +1,18 @@
 """From counts and flows to a plan: pools, handoffs and the startup backlog, in the words of the contract."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from models.plan import Drain, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
 from solver.candidates import Candidate
 from solver.chosen import Chosen, scheme_of
 from solver.cut import Part
 from solver.formulas import drain as fluid
+from solver.layouts.apart import Apart
+from solver.layouts.spread import Spread
 from solver.regimes import DrainPhase
 from solver.routes import Route
+from solver.shapes import shape_of
 
 
 def pools(chosen: Chosen) -> list[Pool]:
@@ -40,6 +44,7 @@ def pools(chosen: Chosen) -> list[Pool]:
                 parallelism=Parallelism(tp=candidate.tp, pp=candidate.pp) if cut is None else cut.parallelism,
                 micro_batches=1 if cut is None else cut.micro,
                 resident_experts=None if cut is None else cut.resident,
+                redundant_experts=0 if cut is None else cut.redundant,
                 batch=max(candidate.batches.values()) if known else None,
                 batches=dict(candidate.batches) if candidate.stage != "prefill" else {},
                 shares=owner.name if candidate.face else None,
@@ -92,6 +97,35 @@ def _part(candidate: Candidate, part: Part, main: Pool) -> Pool:
             "rates": {},
         }
     )
+
+
+def experts(chosen: Chosen) -> list[dict[str, Any]]:
+    """How experts are spread in each pool whose GPUs exchange rows: slots, replicas, and how even that is."""
+    found = []
+    for _, candidate in chosen.used:
+        layout = None if candidate.cut is None else candidate.cut.device.layout
+        routed = shape_of(chosen.instance.models[candidate.model]).routed
+        if candidate.cut is None or routed is None:
+            continue
+        if isinstance(layout, Spread):
+            places, slots = layout.cards, layout.slots
+        elif isinstance(layout, Apart) and layout.pooled:
+            places, slots = layout.count, layout.slots
+        else:
+            continue
+        found.append(
+            {
+                "pool": candidate.name,
+                "layers": routed.layers,
+                "experts": routed.experts,
+                "places": places,
+                "slots_per_place": slots,
+                "redundant": candidate.cut.redundant,
+                "balancedness": None if routed.loads is None else routed.loads.balancedness(places, slots),
+                "busiest_over_mean": routed.skew(places, slots),
+            }
+        )
+    return found
 
 
 def servers(chosen: Chosen) -> list[Servers]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from models.hardware import Efficiency
 from models.instance import Instance
+from models.llm import published
 from models.plan import Assumption, Plan, Pool, Provenance, Row
 
 
@@ -72,8 +73,8 @@ def _links(instance: Instance) -> Iterator[Assumption]:
 
 def _models(instance: Instance) -> Iterator[Assumption]:
     for name, llm in instance.models.items():
-        published = "fp8" if (llm.quantization_config or {}).get("quant_method") == "fp8" else "bf16"
-        own: Provenance = "catalog" if (llm.weights, llm.kv) == (published, "bf16") else "given"
+        native = published(llm.quantization_config)
+        own: Provenance = "catalog" if (llm.weights, llm.kv) == (native, "bf16") else "given"
         value = f"{llm.name or llm.repository or 'own shape'}: weights {llm.weights}, KV {llm.kv}"
         yield Assumption(name=f"models.{name}", value=value, provenance=own)
 
@@ -127,6 +128,10 @@ def _measured(instance: Instance) -> Iterator[Assumption]:
 
 
 def _service(instance: Instance) -> Iterator[Assumption]:
+    if instance.service.steps:
+        value = f"{len(instance.service.steps)} steps of each unit, in whole seconds; the weights by its GPUs"
+        yield Assumption(name="service.steps", value=value, provenance="given")
+        return
     given = "startup" in instance.service.model_fields_set
     yield Assumption(
         name="service.startup",

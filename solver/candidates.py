@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from models.instance import Instance
 from models.units import GIB
 from models.workload import Workload
-from solver import latency, paced, physics, units
+from solver import latency, paced, physics, startup, units
 from solver.cut import Cut, Part
 from solver.cuts import would_fit
 from solver.layouts.tried import tried
@@ -199,7 +199,7 @@ def _of_cut(
                 batches=built.batches,
                 demand=built.demand,
                 memory=built.memory,
-                startup=instance.startup(group),
+                startup=startup.seconds(instance, group, _heaviest(shape, cut)),
                 price=(cut.cards + cut.inside) * (described.price or 0.0),
                 resources=built.resources,
                 tp=cut.tp,
@@ -227,6 +227,12 @@ def _beside(instance: Instance, cut: Cut) -> tuple[Beside, ...]:
         for part in cut.parts
         if part.block
     )
+
+
+def _heaviest(shape: Shape, cut: Cut) -> float:
+    """Bytes of weights on the fullest GPU of a unit, parts included."""
+    others = (part.weights + part.experts for part in cut.parts)
+    return max(physics.weights_on_card(shape, cut.device), *others, 0.0)
 
 
 def _power(instance: Instance, group: str, cut: Cut) -> float:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from models.attention import SLIDING
 from models.instance import Instance
 from models.llm import Llm
 from models.plan import Parallelism
@@ -38,7 +39,7 @@ def _topology(data: Data) -> dict[str, Any]:
                 "per_server": group.per_server,
                 "cards": group.cards,
                 "usable_bytes": group.accelerator.memory * group.usable,
-                "startup_s": data.instance.startup(name),
+                "startup_s": _startup(data, name),
                 "links": sorted(link for link in data.topology.graph.successors(name)),
             }
             for name, group in hardware.groups.items()
@@ -66,6 +67,12 @@ def _topology(data: Data) -> dict[str, Any]:
     }
 
 
+def _startup(data: Data, group: str) -> float | None:
+    """When units of a group are ready; None where that differs from unit to unit."""
+    times = {c.startup for c in data.candidates if c.group == group}
+    return next(iter(times)) if len(times) == 1 else data.instance.startup(group) if not times else None
+
+
 def _models(instance: Instance) -> list[dict[str, Any]]:
     shapes = {name: physics.shape_of(llm) for name, llm in instance.models.items()}
     return [
@@ -73,7 +80,11 @@ def _models(instance: Instance) -> list[dict[str, Any]]:
             "name": name,
             "parameters": parameters(instance.models[name]),
             "weight_bytes": shape.resident,
-            "kv_bytes_per_token": shape.kv_per_token,
+            "kv_bytes_per_token": shape.kv.per_token,
+            "sliding_window": int(shape.kv.layers.window) or None,
+            "sliding_layers": shape.kv.layers.kinds.count(SLIDING),
+            "linear_layers": shape.kv.layers.linear,
+            "recurrent_bytes": shape.kv.constant,
             "weights": instance.models[name].weights,
             "kv": instance.models[name].kv,
         }
@@ -131,6 +142,7 @@ def _cut(candidate: Candidate) -> str:
         return Parallelism(tp=candidate.tp, pp=candidate.pp).text
     parts = [f"{part.cards} {part.group} for {part.stage}" for part in candidate.parts]
     parts += [f"{candidate.cut.micro} micro-batches"] if candidate.cut.micro > 1 else []
+    parts += [f"{candidate.cut.redundant} redundant experts"] if candidate.cut.redundant else []
     parts += [] if candidate.cut.resident is None else [f"{candidate.cut.resident} experts a layer on the GPU"]
     return ", ".join([candidate.cut.text, *parts])
 

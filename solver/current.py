@@ -5,7 +5,7 @@ from dataclasses import replace
 from models.errors import BadInput, Problem
 from models.given import CurrentPool
 from models.instance import Instance
-from models.plan import Today
+from models.plan import Parallelism, Today
 from models.workload import Targets
 from solver import bill, compare, settle, times, usage
 from solver.candidates import Candidate
@@ -48,16 +48,20 @@ def _asked(instance: Instance, pool: CurrentPool, model: str) -> Instance:
 def _candidate(data: Data, pool: CurrentPool) -> Candidate | tuple[str, str]:
     """The unit that a pool is made of, or what was asked for and why there is none."""
     model = pool.model or next(iter(data.instance.models))
-    asked = f"{pool.stage} of {model} on {pool.group} at TP{pool.tp}" + (f" x PP{pool.pp}" if pool.pp > 1 else "")
+    cut = Parallelism(tp=pool.tp, pp=pool.pp, ep=pool.ep, dp=pool.dp)
+    asked = f"{pool.stage} of {model} on {pool.group} at {cut.text}"
     asked += f", batch {pool.batch}" if pool.batch else ""
-    group = data.instance.hardware.groups[pool.group].model_copy(update={"tp": [pool.tp], "pp": [pool.pp]})
+    group = data.instance.hardware.groups[pool.group].model_copy(
+        update={"tp": [pool.tp], "pp": [pool.pp], "ep": [pool.ep], "dp": [pool.dp]}
+    )
     hardware = data.instance.hardware.model_copy(
         update={"groups": {**data.instance.hardware.groups, pool.group: group}}
     )
-    free = data.instance.models[model].model_copy(update={"tp": None, "pp": None})
+    free = data.instance.models[model].model_copy(update={"tp": None, "pp": None, "ep": None, "dp": None})
     there = data.instance.model_copy(update={"hardware": hardware, "models": {**data.instance.models, model: free}})
     made = gather(_asked(there, pool, model), data.topology)
     here = [c for c in made.candidates if (c.stage, c.group, c.model) == (pool.stage, pool.group, model) and not c.face]
+    here = [c for c in here if c.cut is None or c.cut.parallelism == cut]
     here = [c for c in here if (c.tp, c.pp) == (pool.tp, pool.pp)]
     here = [c for c in here if pool.scheme is None or pool.scheme in c.schemes]
     if here:

@@ -58,6 +58,8 @@ class Cut:
     """Micro-batches that pass through its parts one behind the other."""
     resident: int | None = None
     """Experts of each layer on the GPU, where the others are in host memory."""
+    redundant: int = 0
+    """Replicas of experts of each layer, over all GPUs that hold experts."""
     legs: tuple[Leg, ...] = ()
     """What crosses links of the cluster."""
     parts: tuple[Part, ...] = ()
@@ -89,6 +91,7 @@ class Cut:
         words = [] if self.text == "TP1" else [self.text.lower().replace(" x ", "-")]
         words += [f"{part.stage}{part.cards}@{part.group}" for part in self.parts]
         words += [f"{self.micro}mb"] if self.micro > 1 else []
+        words += [f"{self.redundant}red"] if self.redundant else []
         words += [f"{self.resident}res"] if self.resident is not None else []
         return "-".join(words)
 

@@ -6,8 +6,9 @@ from typing import Protocol
 
 from models.hardware import Group
 from models.instance import Instance
+from solver.attention import Tokens
 from solver.formulas import memory, stages
-from solver.shapes import Shape
+from solver.shapes import Routed, Shape
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Layout(Protocol):
         """Seconds of a prefill of ``new`` tokens behind ``cached`` ones, on every stream at once."""
         ...
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests of all streams together, at mean context ``context``."""
         ...
 
@@ -79,6 +80,22 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Touching:
+    """Memory seconds of the experts that a batch touches: ``seconds`` for one of each layer."""
+
+    seconds: float
+    routed: Routed
+
+    def at(self, batch: float) -> float:
+        """Of a batch."""
+        return self.seconds * self.routed.touched(batch)
+
+    def slope(self, batch: float) -> float:
+        """What one request more adds."""
+        return self.seconds * self.routed.touched_more(batch)
+
+
+@dataclass(frozen=True)
 class Step:
     """A decode step of b requests on one stage: ``beside + b x (own)``; weights are read once for all of them.
 
@@ -95,7 +112,7 @@ class Step:
     """Seconds beside both, whatever the batch."""
     beside_each: float = 0.0
     """The same, of each request."""
-    touching: Callable[[float], float] | None = None
+    touching: "Touching | None" = None
     """Further memory seconds of a batch: of the experts that it touches."""
     whole: Callable[[float], float] | None = None
     """Seconds of a batch, in place of all the others, for units whose GPUs wait for each other."""
@@ -104,25 +121,37 @@ class Step:
         """The step at ``batch`` requests."""
         if self.whole is not None:
             return Work(0.0, self.whole(batch))
-        fixed = self.fixed + (self.touching(batch) if self.touching else 0.0)
+        fixed = self.fixed + (self.touching.at(batch) if self.touching else 0.0)
         return Work(batch * self.compute, fixed + batch * self.memory, self.beside + batch * self.beside_each)
 
     def upto(self, batch: float) -> "Step":
-        """A straight line that is exact at ``batch``, and not below the step for fewer requests."""
+        """A straight line that is exact at ``batch``, and not below the step for fewer requests.
+
+        Where experts are touched it is the tangent, which is not below the step for more requests either.
+        """
         if self.whole is not None:
             return _above(self.whole, batch)
-        if self.touching is not None:  # as many experts as the whole batch touches
-            return replace(self, fixed=self.fixed + self.touching(batch), touching=None)
+        if self.touching is not None:
+            slope = self.touching.slope(batch)
+            fixed = self.fixed + self.touching.at(batch) - slope * batch
+            return replace(self, fixed=fixed, memory=self.memory + slope, touching=None)
         return self
 
-    def within(self, seconds: float, most: float) -> float:
-        """Requests, at most ``most``, whose step takes no longer than ``seconds``."""
-        if self.at(most).seconds <= seconds:
+    def within(self, seconds: float, most: float, compute: float = 0.0, memory: float = 0.0) -> float:
+        """Requests, at most ``most``, whose step takes no longer than ``seconds``, with so many seconds of computing
+        and of reading for each of them besides.
+        """
+
+        def fits(batch: float) -> bool:
+            step = self.at(batch)
+            return max(step.compute + batch * compute, step.memory + batch * memory) + step.beside <= seconds
+
+        if fits(most):
             return most
         low, high = 0.0, most
         while high - low > 1e-9 * most:
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.at(middle).seconds <= seconds else (low, middle)
+            low, high = (middle, high) if fits(middle) else (low, middle)
         return low
 
 

@@ -105,8 +105,8 @@ def _worded(name: str, data: Data) -> str:
 
 def _late(data: Data) -> str:
     """The drain limit, with what is odd about it when it ends before anything is ready."""
-    instance, deadline = data.instance, data.instance.service.drain
-    ready = min(instance.startup(name) for name in instance.hardware.groups)
+    deadline = data.instance.service.drain
+    ready = min((c.startup for c in data.candidates), default=0.0)
     if deadline is None or deadline > ready:
         return "drain"
     return f"drain (over after {digits(deadline)} s, before any unit is ready at {digits(ready)} s)"

@@ -121,7 +121,8 @@ def at_pace(
     if not workload.decodes:
         return Latency(None if kind.stage == "decode" else cost.first_token, None)
     sigma = tau / gpu.pp
-    lines = paced.lines_at(shape, gpu, workloads, sigma, paced.room_for(kind, shape, gpu, workloads))
+    room = paced.room_for(kind, shape, gpu, workloads)
+    lines = paced.lines_at(kind, shape, gpu, workloads, sigma, room)
     line = lines[name]
     busy, alone = _busy(shape, gpu, workloads, rates, lines), cost.step.at(1).seconds
     first = {"prefill": (0.0, 0.0), "decode": (0.0, 0.0), "both": (busy.prefill, busy.prefill)}[kind.stage]

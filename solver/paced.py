@@ -127,7 +127,7 @@ def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload],
     sigma = tau / gpu.pp
     room = room_for(kind, shape, gpu, able)
     reserved = max(_reserved(kind, shape, gpu, w, tau) for w in able.values())
-    lines = lines_at(shape, gpu, able, sigma, room)
+    lines = lines_at(kind, shape, gpu, able, sigma, room)
     paced = [lines[name] for name, w in able.items() if w.decodes]  # where nothing is decoded there are no steps
     beside = max((line.beside for line in paced), default=0.0)
     fixed = beside + max((line.fixed for line in paced), default=0.0)
@@ -163,17 +163,18 @@ def _without_slowest(workloads: Mapping[str, Workload], lines: Mapping[str, Step
 
 
 def lines_at(
-    shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sigma: float, room: float
+    kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sigma: float, room: float
 ) -> dict[str, Step]:
-    """Steps of each workload as straight lines that hold for every batch that a step of ``sigma`` seconds has.
+    """Steps of each workload as straight lines, exact at what the unit holds when full of one and paced by ``sigma``.
 
-    ``room`` is what state may fill of a GPU. Requests of any workload may touch as many experts as all of them.
+    ``room`` is what state may fill of a GPU.
     """
-    costs = {name: units.costs(shape, gpu, workload) for name, workload in workloads.items()}
     sizes = {}
     for name, workload in workloads.items():
-        most = _most(gpu, workload, costs[name], room)
-        sizes[name] = max(1.0, costs[name].step.within(sigma, most))
+        cost = units.costs(shape, gpu, workload)
+        first = _first_seconds(kind, cost)
+        each = tuple(seconds / cost.calls if cost.calls else 0.0 for seconds in first)
+        sizes[name] = max(1.0, cost.step.within(sigma, _most(gpu, workload, cost, room), *each))
     return units.lines(shape, gpu, workloads, sizes)
 
 
@@ -193,13 +194,18 @@ def _most(gpu: Device, workload: Workload, cost: Costs, room: float) -> float:
 
 def _own(kind: Kind, cost: Costs, step: Step) -> tuple[float, float]:
     """Compute and memory seconds of a request on the slowest stage, what a step costs anyway apart."""
-    compute, memory = cost.own(step)
+    (compute, memory), first = cost.own(step), _first_seconds(kind, cost)
+    return first[0] + compute, first[1] + memory
+
+
+def _first_seconds(kind: Kind, cost: Costs) -> tuple[float, float]:
+    """Compute and memory seconds of a request's prefill, where the unit does that too."""
     if kind.stage == "decode":
-        return compute, memory
+        return 0.0, 0.0
     if kind.overlapped:
         beside = cost.prefill.beside
-        return cost.prefill.compute + beside + compute, cost.prefill.memory + beside + memory
-    return cost.prefill_seconds + compute, cost.prefill_seconds + memory
+        return cost.prefill.compute + beside, cost.prefill.memory + beside
+    return cost.prefill_seconds, cost.prefill_seconds
 
 
 def _held(cost: Costs, tau: float, need: float) -> int:

@@ -3,21 +3,49 @@
 A stage takes the longer of computing and reading, and beside it the sums over its GPUs and the hop to the next stage.
 """
 
-from collections.abc import Callable
+import itertools
+from dataclasses import dataclass
 
 from models.workload import LengthClass
-from solver.device import Device, Step, Work
-from solver.formulas import experts, parallel, parameters, stages, state, work
+from solver.attention import Shares, Tokens
+from solver.device import Device, Step, Touching, Work
+from solver.formulas import experts, parallel, parameters, stages, work
 from solver.shapes import Shape
 
 
-def _layers(shape: Shape, device: Device) -> tuple[tuple[float, bool], ...]:
-    """Stages that may be the slowest: their share of the layers, and whether they have the output head."""
+@dataclass(frozen=True)
+class Stage:
+    """A stage that may be the slowest, or the fullest."""
+
+    share: float
+    """Of the layers."""
+    head: bool
+    """Whether it has the output head."""
+    layers: range | None = None
+    """Its layers by number, where they are of several kinds."""
+
+    def seen(self, shape: Shape) -> Shares:
+        """Its part of the layers by what they see."""
+        return shape.kv.layers.shares(self.share, self.layers)
+
+    def kept(self, shape: Shape) -> Shares:
+        """The same of the state that it keeps, which may be that of another model."""
+        other = len(shape.kept.layers.kinds) != shape.layers
+        return shape.kept.layers.shares(self.share, None if other else self.layers)
+
+
+def stages_of(shape: Shape, device: Device) -> tuple[Stage, ...]:
+    """Stages that may be the slowest: the largest and the last, or each where layers are of several kinds."""
     if device.pp == 1:
-        return ((1.0, True),)
-    largest = parallel.largest_stage_layers(shape.layers, device.pp) / shape.layers
-    last = parallel.last_stage_layers(shape.layers, device.pp) / shape.layers
-    return ((largest, False), (last, True))
+        return (Stage(1.0, True),)
+    if not shape.kv.layers.kinds and not shape.kept.layers.kinds:
+        largest = parallel.largest_stage_layers(shape.layers, device.pp) / shape.layers
+        last = parallel.last_stage_layers(shape.layers, device.pp) / shape.layers
+        return (Stage(largest, False), Stage(last, True))
+    least, more = divmod(shape.layers, device.pp)
+    starts = [stage * least + min(stage, more) for stage in range(device.pp + 1)]
+    parts = [range(start, end) for start, end in itertools.pairwise(starts)]
+    return tuple(Stage(len(part) / shape.layers, part is parts[-1], part) for part in parts)
 
 
 def _beside(shape: Shape, device: Device, tokens: float) -> float:
@@ -32,12 +60,13 @@ def prefill(shape: Shape, device: Device, new: float, cached: float) -> Work:
     """Prefill of ``new`` tokens behind ``cached`` ones on the slowest stage."""
     if device.layout is not None:
         return Work(0.0, device.layout.prefill(shape, device, new, cached))
-    pairs = work.causal_pairs(new, cached)
     matrices = work.prefill_matrix_flops(new, shape.layer_params)
     rows = parameters.gathered_row_bytes(new, shape.hidden, shape.other_bytes)
     compute = reading = 0.0
-    for share, head in _layers(shape, device):
-        other = share * pairs * shape.pair_flops + (work.head_flops(1.0, shape.head_params) if head else 0.0)
+    for stage in stages_of(shape, device):
+        share, head = stage.share, stage.head
+        other = shape.prefill_flops(new, cached, stage.seen(shape))
+        other += work.head_flops(1.0, shape.head_params) if head else 0.0
         seconds = stages.compute_seconds(share * matrices, device.matrix_flops)
         compute = max(compute, (seconds + stages.compute_seconds(other, device.bf16_flops)) / device.tp)
         read = read_bytes(shape, shape.read_params(new), share, head) + (0.0 if device.pp > 1 and head else rows)
@@ -53,15 +82,15 @@ def read_bytes(shape: Shape, params: float, share: float = 1.0, head: bool = Tru
     )
 
 
-def decode(shape: Shape, device: Device, context: float) -> Step:
+def decode(shape: Shape, device: Device, context: Tokens) -> Step:
     """A decode step at mean context ``context`` on the slowest stage."""
     if device.layout is not None:
         return Step(0.0, 0.0, 0.0, whole=device.layout.step(shape, device, context))
     fixed = each = compute = 0.0
-    seen = work.decode_kv_read_bytes(1.0, context, shape.kv_per_token) * parallel.state_share(shape.kv_heads, device.tp)
     rows = parameters.gathered_row_bytes(1.0, shape.hidden, shape.other_bytes)
-    for share, head in _layers(shape, device):
-        other = share * (context + 1.0) * shape.decode_pair_flops
+    for stage in stages_of(shape, device):
+        share, head, shares = stage.share, stage.head, stage.seen(shape)
+        other = shape.decode_flops(context, shares)
         other += work.head_flops(1.0, shape.head_params) if head else 0.0
         seconds = stages.compute_seconds(
             share * work.prefill_matrix_flops(1.0, shape.layer_params), device.matrix_flops
@@ -69,22 +98,22 @@ def decode(shape: Shape, device: Device, context: float) -> Step:
         compute = max(compute, (seconds + stages.compute_seconds(other, device.bf16_flops)) / device.tp)
         own = read_bytes(shape, shape.own_params, share, head)
         fixed = max(fixed, stages.memory_seconds(own, device.bandwidth) / device.tp)
-        each = max(each, stages.memory_seconds(rows / device.tp + share * seen, device.bandwidth))
+        seen = shape.kv.read(1.0, context, shares, device.tp)
+        each = max(each, stages.memory_seconds(rows / device.tp + seen, device.bandwidth))
     query = stages.compute_seconds(shape.query_flops, device.bf16_flops) / device.cards
     beside = _beside(shape, device, 0.0)
     touching = _touching(shape, device)
     return Step(fixed, each, compute, beside, _beside(shape, device, 1.0) - beside + query, touching)
 
 
-def _touching(shape: Shape, device: Device) -> Callable[[float], float] | None:
+def _touching(shape: Shape, device: Device) -> Touching | None:
     """Memory seconds of the experts that a batch touches, on the slowest stage."""
     routed = shape.routed
     if routed is None:
         return None
-    share = max(share for share, _ in _layers(shape, device))
+    share = max(stage.share for stage in stages_of(shape, device))
     each = share * experts.weight_bytes(routed.params, shape.element_bytes, layers=routed.layers)
-    seconds = stages.memory_seconds(each, device.bandwidth) / device.tp
-    return lambda batch: seconds * routed.touched(batch)
+    return Touching(stages.memory_seconds(each, device.bandwidth) / device.tp, routed)
 
 
 def class_prefill(shape: Shape, device: Device, one: LengthClass) -> Work:
@@ -94,4 +123,4 @@ def class_prefill(shape: Shape, device: Device, one: LengthClass) -> Work:
 
 def class_decode(shape: Shape, device: Device, one: LengthClass) -> Step:
     """A decode step of requests of a class."""
-    return decode(shape, device, state.mean_context(one.input, one.output))
+    return decode(shape, device, shape.kv.layers.context(one.input, one.output))

@@ -1,10 +1,11 @@
 """From described models and workloads to seconds and bytes of one request, on one unit."""
 
 from models.workload import Workload
+from solver.attention import Tokens, mean
 from solver.device import Device, Step, Work, device_of
 from solver.formulas import parallel, state
-from solver.passes import class_decode, class_prefill, decode, read_bytes
-from solver.shapes import BYTES, Shape, shape_of, state_bytes_per_token
+from solver.passes import class_decode, class_prefill, decode, read_bytes, stages_of
+from solver.shapes import BYTES, Shape, shape_of
 
 
 def workload_prefill(shape: Shape, device: Device, workload: Workload) -> Work:
@@ -27,9 +28,8 @@ def workload_decode(shape: Shape, device: Device, workload: Workload) -> Step:
     calls = mean_calls(workload)
     if device.layout is not None:  # linear in the context, whatever the batch
         weights = [one.share * (state.decode_calls(one.output) if calls else 1.0) for one in workload.classes]
-        contexts = [state.mean_context(one.input, one.output) for one in workload.classes]
-        total = sum(weight * context for weight, context in zip(weights, contexts, strict=True))
-        return decode(shape, device, total / sum(weights))
+        contexts = [shape.kv.layers.context(one.input, one.output) for one in workload.classes]
+        return decode(shape, device, mean(list(zip(weights, contexts, strict=True))))
     parts = [
         (one.share * state.decode_calls(one.output) / calls if calls else one.share, class_decode(shape, device, one))
         for one in workload.classes
@@ -58,9 +58,7 @@ def handoff_sizes(shape: Shape, workload: Workload) -> tuple[tuple[float, float]
     """Share of the requests, and the bytes that each hands from prefill to decode: the state of its whole input, cached
     part included. A request of one output token hands nothing over.
     """
-    return tuple(
-        (one.share, state.state_bytes(one.input, shape.state_per_token)) for one in workload.classes if one.output > 1
-    )
+    return tuple((one.share, shape.kept.at(one.input)) for one in workload.classes if one.output > 1)
 
 
 def handoff_payload(shape: Shape, workload: Workload) -> float:
@@ -70,13 +68,12 @@ def handoff_payload(shape: Shape, workload: Workload) -> float:
 
 def longest_payload(shape: Shape, workload: Workload) -> float:
     """The same for the longest input that decodes."""
-    return state.state_bytes(max(one.input for one in workload.classes if one.output > 1), shape.state_per_token)
+    return shape.kept.at(max(one.input for one in workload.classes if one.output > 1))
 
 
-def state_on_card(shape: Shape, device: Device) -> float:
-    """Bytes of state of one token on one GPU of the largest stage."""
-    layers = parallel.largest_stage_layers(shape.layers, device.pp) / shape.layers
-    return shape.state_per_token * layers * parallel.state_share(shape.kv_heads, device.tp)
+def state_on_card(shape: Shape, device: Device, tokens: Tokens) -> float:
+    """Bytes on one GPU of the fullest stage of a request with state of so many tokens."""
+    return max(shape.kept.held(tokens, stage.kept(shape), device.tp) for stage in stages_of(shape, device))
 
 
 def weights_on_card(shape: Shape, device: Device) -> float:
@@ -106,7 +103,7 @@ def _weights(shape: Shape, device: Device) -> tuple[float, float]:
 
 def largest_state(shape: Shape, device: Device, workload: Workload) -> float:
     """Bytes on one GPU of the longest request admitted, its output complete."""
-    return state.state_bytes(workload.longest_total - 1.0, state_on_card(shape, device))
+    return state_on_card(shape, device, shape.kept.layers.kept(workload.longest_total - 1.0))
 
 
 def held_state(shape: Shape, device: Device, workload: Workload) -> float:
@@ -114,19 +111,21 @@ def held_state(shape: Shape, device: Device, workload: Workload) -> float:
 
     Classes count by how long they stay. Where the instance states the longest request, every request counts as that.
     """
-    calls = mean_calls(workload)
-    if workload.longest or not calls:
+    if workload.longest or not mean_calls(workload):
         return largest_state(shape, device, workload)
-    tokens = sum(
-        one.share * state.decode_calls(one.output) * state.covered_tokens(one.input, one.output)
+    kept = [
+        (
+            one.share * state.decode_calls(one.output),
+            shape.kept.layers.kept(state.covered_tokens(one.input, one.output)),
+        )
         for one in workload.classes
-    )
-    return state.state_bytes(tokens / calls, state_on_card(shape, device))
+    ]
+    return state_on_card(shape, device, mean(kept))
 
 
 def input_state(shape: Shape, device: Device, workload: Workload) -> float:
     """Bytes on one GPU of the longest input admitted."""
-    return state.state_bytes(workload.longest_input, state_on_card(shape, device))
+    return state_on_card(shape, device, shape.kept.layers.kept(workload.longest_input))
 
 
 __all__ = [
@@ -139,5 +138,4 @@ __all__ = [
     "class_prefill",
     "device_of",
     "shape_of",
-    "state_bytes_per_token",
 ]

@@ -135,7 +135,7 @@ def deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limi
             found = settle.drained(data, ranked.counts, settle.capacity(data, ranked.counts))
             seconds.extend([found[0]] if found else [])
     if deadline is not None and endless:  # with as much as it takes, soon after the last unit is ready
-        seconds.append(2.0 * max(deadline, *(instance.startup(name) for name in instance.hardware.groups)))
+        seconds.append(2.0 * max(deadline, *(c.startup for data in apart for c in data.candidates)))
     if deadline is None or not seconds or min(seconds) > 1e6 * deadline:  # no help to anybody
         return
     after = up(min(seconds))

@@ -27,6 +27,7 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     again = {
         "pools": assemble.pools(chosen),
         "handoffs": assemble.handoffs(chosen, phases),
+        "experts": assemble.experts(chosen),
         "workloads": times.workloads(chosen),
         "resources": usage.resources(chosen, drain),
         "drain": drain,
@@ -107,8 +108,9 @@ def _same_cut(candidate: Candidate, pool: Pool, parts: Sequence[Pool]) -> bool:
     cut, said = candidate.cut, pool.parallelism
     if cut is None:
         return (candidate.tp, candidate.pp) == (said.tp, said.pp)
-    mine = (cut.tp, cut.pp, cut.ep, cut.dp, cut.micro, cut.resident)
-    theirs = (said.tp, said.pp, said.ep, said.dp, pool.micro_batches, pool.resident_experts)
+    mine = (cut.tp, cut.pp, cut.ep, cut.dp, cut.micro, cut.resident, cut.redundant)
+    kept = (pool.resident_experts, pool.redundant_experts)
+    theirs = (said.tp, said.pp, said.ep, said.dp, pool.micro_batches, *kept)
     beside = [(part.stage, part.group, part.cards, part.tp, part.ep) for part in candidate.parts]
     stated = [(p.stage, p.group, p.cards_per_unit, p.parallelism.tp, p.parallelism.ep) for p in parts]
     return mine == theirs and beside == stated

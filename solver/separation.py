@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 
 from models.llm import Llm
+from solver import shapes
+from solver.attention import State
 from solver.formulas import handoff, separation, state
-from solver.shapes import BYTES, state_bytes_per_token
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Handoffs:
     hidden: int
     activation_bytes: float
     """Of an element of an activation."""
-    state_per_token: float
-    """Bytes of context state."""
+    kept: State
+    """Context state by its length."""
     link: float
     """B/s, one direction."""
     startup: float
@@ -48,12 +49,12 @@ class Handoffs:
         """A whole request under PD: one handoff of the input's state, none when prefill gives all the output."""
         if output <= 1:
             return 0.0
-        payload = state.state_bytes(tokens, self.state_per_token)
+        payload = self.kept.at(tokens)
         return handoff.transfer_seconds(payload, self.link, self.startup)
 
     def critical_startup(self, tokens: float) -> float:
         """Startup below which one AF decode step is quicker than one PD handoff."""
-        payload = state.state_bytes(tokens, self.state_per_token)
+        payload = self.kept.at(tokens)
         return separation.critical_startup(payload, self.step_bytes(), self.messages, self.link)
 
     def dearer_after(self, tokens: float) -> float:
@@ -63,5 +64,6 @@ class Handoffs:
 
 def handoffs(llm: Llm, link: float, startup: float, state_of: Llm | None = None) -> Handoffs:
     """A model's handoffs over a link; ``state_of`` another model when its context state is handed over instead."""
-    kept = state_bytes_per_token(state_of or llm)
-    return Handoffs(llm.num_hidden_layers, llm.hidden_size, BYTES["bf16"], kept, link, startup)
+    return Handoffs(
+        llm.num_hidden_layers, llm.hidden_size, shapes.BYTES["bf16"], shapes.state_of(state_of or llm), link, startup
+    )

@@ -83,6 +83,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         cost=cost,
         purchases=usage.purchases(chosen),
         current=today,
+        experts=assemble.experts(chosen),
         traffic=usage.traffic(chosen),
         alternatives=rows,
         marginal=steps,

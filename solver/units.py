@@ -99,14 +99,19 @@ def costs(shape: Shape, device: Device, workload: Workload) -> Costs:
     return _costs(shape, device, workload.classes, workload.longest_total if workload.longest else None)
 
 
+@lru_cache(maxsize=256)
+def _alone(classes: tuple[LengthClass, ...]) -> Workload:
+    """A workload of these classes: two workloads that differ in rates or names cost the same."""
+    lengths = [Length.model_construct(**one._asdict()) for one in classes]
+    return Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0)
+
+
 @lru_cache(maxsize=4096)
 def _costs(shape: Shape, device: Device, classes: tuple[LengthClass, ...], longest: int | None) -> Costs:
-    # a workload of these classes alone: two workloads that differ in rates or names cost the same
-    lengths = [Length.model_construct(**one._asdict()) for one in classes]
-    alone = Workload.model_construct(lengths=lengths, longest=None, model="", rate=1.0)
+    alone = _alone(classes)
     held = physics.held_state(shape, device, alone)
     if longest is not None:
-        held = (longest - 1.0) * physics.state_on_card(shape, device)
+        held = physics.state_on_card(shape, device, shape.kept.layers.kept(longest - 1.0))
     longest_one = max(classes, key=lambda one: physics.class_prefill(shape, device, one).compute)
     longest_prefill = physics.class_prefill(shape, device, longest_one)
     return Costs(
@@ -187,8 +192,8 @@ def in_step(gpu: Device, batch: float) -> float:
 def lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
     """Steps as straight lines that hold for up to ``sizes`` requests of each workload, and for any mix of them.
 
-    Where experts are touched, requests of each workload may touch as many as the largest of the batches; where GPUs
-    wait for each other, a step takes what the slowest of the lines takes before it has any request.
+    Where experts are touched all have the tangent at the largest of the batches; where GPUs wait for each other, a step
+    takes what the slowest of the lines takes before it has any request.
     """
     if gpu.layout is None:
         return {n: costs(shape, gpu, w).step.upto(max(sizes.values())) for n, w in workloads.items()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from models.instance import Instance, digest
 from models.plan import Plan, Pool
-from solver import conservation
+from solver import conservation, physics, startup
 from solver.conservation import TOLERANCE, differ, over, regimes
 from solver.formulas import memory
 from solver.packing import packs
@@ -69,7 +69,7 @@ def _broken(plan: Plan, instance: Instance) -> list[str]:
         found.extend(f"{text} {name}" for text in violations)
     found.extend(_targets(plan, instance))
     found.extend(_served(plan, instance))
-    found.extend(_drain(plan, instance))
+    found.extend(_drain(plan, instance, topology))
     found.extend(_proof(plan))
     return found or list(differences(plan, instance))
 
@@ -280,7 +280,18 @@ def _served(plan: Plan, instance: Instance) -> Iterator[str]:
                 yield f"serve[{name}] {word}: {begun:.6g} of {rate:.6g} requests/s"
 
 
-def _drain(plan: Plan, instance: Instance) -> Iterator[str]:
+def _ready(plan: Plan, pool: Pool, instance: Instance, topology: Topology) -> float:
+    """Second at which the units of a pool are ready."""
+    unit = instance.measured.get(pool.measured or "")
+    if unit is not None:
+        return instance.startup(pool.group) if unit.startup is None else unit.startup
+    built = built_of(plan, pool, instance, topology)
+    parts = (part.memory.weights + part.memory.experts for part in built.parts if part.memory is not None)
+    heaviest = max(physics.weights_on_card(built.shape, built.device), *parts, 0.0)
+    return startup.seconds(instance, pool.group, heaviest)
+
+
+def _drain(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
     deadline = instance.service.drain
     if plan.drain is None or plan.drain.drained_s is None:
         if deadline is not None:
@@ -297,8 +308,7 @@ def _drain(plan: Plan, instance: Instance) -> Iterator[str]:
                 yield f"drain[{name}]: serves more than has arrived by second {at:.6g}"
         for pool in plan.pools:
             busy = any(rate > 1e-9 for rate in phase.pools.get(pool.name, {}).values())
-            unit = instance.measured.get(pool.measured or "")
-            ready = instance.startup(pool.group) if unit is None or unit.startup is None else unit.startup
+            ready = _ready(plan, pool, instance, topology) if busy else 0.0
             if busy and phase.start_s < ready * (1.0 - TOLERANCE):
                 yield f"drain: {pool.name} serves before it is ready"
     end = plan.drain.drained_s

@@ -4,7 +4,8 @@ import numpy as np
 
 from api.report.markup import Html, escape, join, tag
 from models.experts.placement import Placement
-from solver.experts.result import Result, card_times
+from solver.experts.result import Result
+from solver.experts.times import card_times
 
 CELL, GAP, LEFT, TOP = 8, 40, 48, 56
 COLOURS = ((33, 102, 172), (247, 247, 247), (178, 24, 43))

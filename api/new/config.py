@@ -3,18 +3,23 @@
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from api.new.layers import LINEAR_LAYERS, PATTERNS, WINDOWED, said
+from models.attention import FULL, LINEAR, LINEAR_KEYS, SLIDING
 from models.errors import Problem, nearest, shown
 
 DENSE = frozenset(
-    {"llama", "mistral", "qwen2", "qwen3", "phi3", "granite", "gemma"}
+    {"llama", "mistral", "qwen2", "qwen3", "phi3", "granite", "gemma", "gemma2", "gemma3_text"}
     | {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3_vl_text"}
 )
-MIXTRAL = frozenset({"mixtral"})
-QWEN_MOE = frozenset({"qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text"})
+MIXTRAL = frozenset({"mixtral", "gpt_oss"})
+QWEN_MOE = frozenset({"qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "qwen3_next"})
 DEEPSEEK = frozenset({"deepseek_v2", "deepseek_v3", "kimi_k2"})
 KNOWN = DENSE | MIXTRAL | QWEN_MOE | DEEPSEEK
-_QK_NORM = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text"})
-_TIED_BY_DEFAULT = frozenset({"gemma"})
+_QK_NORM = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_next", "gemma3_text"})
+_GATED = frozenset({"qwen3_next"})
+_TIED_BY_DEFAULT = frozenset({"gemma", "gemma2", "gemma3_text"})
+_DEFAULTS = {"gemma3_text": {"vocab_size": 262208, "max_position_embeddings": 131072}}
+"""What its files leave out, as transformers fills it in."""
 _BASE = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
 _MLA = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 _DEEPSEEK = ("n_routed_experts", "num_experts_per_tok", "moe_intermediate_size")
@@ -32,6 +37,7 @@ _FOREIGN = {
 }
 """Keys of structures that an instance file cannot say."""
 _INSIDE = "text_config"
+_MOST_LAYERS = 10**4
 _SAME_SIZE = ("bfloat16", "float16")
 _NUMBER = "a whole number, as in the config.json of the model"
 
@@ -67,6 +73,7 @@ class _Reading:
         kind = self.kind()
         if kind is None:
             return None, self.problems
+        self.inner = {**self.inner, **self.left_out(kind)}
         keys: dict[str, Any] = {"model_type": kind, **self.needed(_BASE)}
         keys.update(self.heads(kind))
         if kind in DEEPSEEK:
@@ -76,21 +83,26 @@ class _Reading:
         elif kind in MIXTRAL:
             keys.update(self.needed(("num_local_experts", "num_experts_per_tok")))
         self.refuse_foreign(kind)
+        keys.update(self.attention(kind))
         tied = self.get("tie_word_embeddings")
         keys["tie_word_embeddings"] = kind in _TIED_BY_DEFAULT if tied is None else tied
         if self.inner.get("max_position_embeddings") is not None:
             keys["max_position_embeddings"] = self.inner["max_position_embeddings"]
         if kind in _QK_NORM:
             keys["qk_norm"] = True
+        if kind in _GATED:
+            keys["attn_output_gate"] = True
         self.check(keys)
-        keys["weights"] = self.weights()
+        keys["weights"] = self.weights(kind)
         keys["kv"] = "bf16"
         return (None if self.problems else Shape(keys, tuple(self.remarks))), self.problems
 
     def check(self, keys: dict[str, Any]) -> None:
         """Values of the kinds that the keys have; bounds come when the instance is read."""
         for key, value in keys.items():
-            if key in ("model_type", "qk_norm") or value is None:  # None: reported, or follows from what is
+            if (
+                key in ("model_type", "qk_norm", "attn_output_gate", "layer_types") or value is None
+            ):  # None: reported, or follows from what is
                 continue
             if key == "tie_word_embeddings":
                 right, accepted = isinstance(value, bool), "true or false"
@@ -182,18 +194,63 @@ class _Reading:
                 self.report(
                     key, f"{structure}: not understood for {kind}", self.inner[key], "the key left out, or null"
                 )
-        layers = self.inner.get("layer_types")
-        if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
-            self.report("layer_types", "only full attention is understood", layers, "full_attention for each layer")
-        window = self.inner.get("sliding_window")
-        switched = self.inner.get("use_sliding_window", not kind.startswith("qwen"))
-        most = self.inner.get("max_position_embeddings")
-        wide = _count(window) and _count(most) and window >= most  # hides nothing
-        if window and switched and not wide:
-            accepted = "null, or use_sliding_window: false where the model knows it"
-            self.report("sliding_window", "sliding windows are not understood", window, accepted)
 
-    def weights(self) -> str:
+    def left_out(self, kind: str) -> dict[str, Any]:
+        """Keys that files of this architecture leave to their defaults."""
+        found = {key: value for key, value in _DEFAULTS.get(kind, {}).items() if self.inner.get(key) is None}
+        if "vocab_size" in found:
+            self.remarks.append(f"vocab_size is not stated: {found['vocab_size']}, the default of {kind}")
+        return found
+
+    def attention(self, kind: str) -> dict[str, Any]:
+        """What layers see, where they do not all see everything."""
+        window, most = self.inner.get("sliding_window"), self.inner.get("max_position_embeddings")
+        switched = self.inner.get("use_sliding_window", not kind.startswith("qwen"))
+        if not switched or (_count(window) and _count(most) and window >= most):  # hides nothing
+            window = None
+        if window and kind not in WINDOWED:
+            self.report("sliding_window", f"not understood for {kind}", window, "null")
+            return {}
+        listed = self.inner.get("layer_types")
+        if listed is not None:
+            return self.listed(kind, listed, window)
+        if kind in LINEAR_LAYERS:
+            interval = self.inner.get("full_attention_interval")
+            return {**self.needed(LINEAR_KEYS), "full_attention_interval": 4 if interval is None else interval}
+        if not window:
+            return {}
+        if kind in PATTERNS:
+            stated = (self.inner.get(key) for key in ("sliding_window_pattern", "_sliding_window_pattern"))
+            pattern = next((value for value in stated if value is not None), PATTERNS[kind])
+            return {"sliding_window": window, "sliding_window_pattern": pattern}
+        if not kind.startswith("qwen"):
+            return {"sliding_window": window}
+        first = self.needed(("max_window_layers",))["max_window_layers"]
+        layers = self.inner.get("num_hidden_layers")
+        if not _whole(first) or not _count(layers) or layers > _MOST_LAYERS:
+            return {"max_window_layers": first}  # its value is judged with the others
+        full = min(max(0, first), layers)
+        return said([FULL] * full + [SLIDING] * (layers - full), window)
+
+    def listed(self, kind: str, listed: object, window: object) -> dict[str, Any]:
+        """Layers one by one."""
+        known = {FULL: True, SLIDING: kind in WINDOWED, LINEAR: kind in LINEAR_LAYERS}
+        accepted = [one for one, there in known.items() if there]
+        if not isinstance(listed, list) or len(listed) > _MOST_LAYERS or any(one not in accepted for one in listed):
+            self.report(
+                "layer_types",
+                f"layers that are not understood for {kind}",
+                listed,
+                "a list of " + " and ".join(accepted),
+            )
+            return {}
+        if SLIDING in listed and self.inner.get("sliding_window") is None:
+            self.report("sliding_window", f"missing: layer_types has {SLIDING}", None, _NUMBER)
+        seen = [FULL if one == SLIDING and not window else one for one in listed]
+        linear = self.needed(LINEAR_KEYS) if LINEAR in seen else {}
+        return {**linear, **said(seen, window)}
+
+    def weights(self, kind: str) -> str:
         """Precision of the weights as they are published."""
         scheme = self.get("quantization_config")
         if scheme is None:
@@ -203,6 +260,12 @@ class _Reading:
             return "fp8"
         if method == "modelopt" and scheme.get("quant_algo") == "FP8":
             return "fp8"
+        if method == "mxfp4" and kind == "gpt_oss":
+            self.remarks.append(
+                "experts are published as MXFP4: all layer matrices are taken as int4; scales (1/32 B an element) and "
+                "what stays in BF16 beside the experts come on top"
+            )
+            return "int4"
         self.problems.append(
             Problem(
                 f"{self.place}{self.dot}quantization_config",

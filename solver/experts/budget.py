@@ -17,8 +17,8 @@ from models.experts.layout import Layout, TimeModel
 from models.experts.loads import Loads
 from models.experts.placement import EMPTY, Placement
 from solver.experts.place import Effort, clipped, widened
-from solver.experts.result import card_times
 from solver.experts.robust import place_for_all, scales
+from solver.experts.times import card_times
 
 LIGHT = Effort(rounds=2, tries=4)
 """Search of one point of a curve."""

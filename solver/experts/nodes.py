@@ -15,7 +15,7 @@ from solver.backend import assigned
 from solver.experts.bounds import bounds
 from solver.experts.moves import migrate
 from solver.experts.place import USUAL, Effort, packed
-from solver.experts.result import card_times
+from solver.experts.times import card_times
 
 TARGETS = (0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 

@@ -9,14 +9,7 @@ from models.experts.layout import TimeModel
 from models.experts.loads import Loads
 from models.experts.placement import Placement
 from solver.experts.certificate import LayerBound
-
-
-def card_times(placement: Placement, tokens: np.ndarray, time: TimeModel) -> np.ndarray:
-    """Time of each card, tokens (layers, experts) split evenly over replicas: (layers, cards)."""
-    counts = np.maximum(placement.counts(), 1)
-    size = time.per_slot + time.per_token * tokens / counts
-    layers = np.arange(placement.layers)[:, None, None]
-    return np.asarray(np.where(placement.slots >= 0, size[layers, placement.slots], 0.0).sum(2))
+from solver.experts.times import card_times
 
 
 @dataclass(frozen=True)

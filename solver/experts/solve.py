@@ -13,9 +13,10 @@ from solver.experts.bounds import bounds
 from solver.experts.certificate import WIDEST, LayerBound, plain, tightened
 from solver.experts.nodes import obstacle, strict
 from solver.experts.place import USUAL, Effort, clipped, place, widened
-from solver.experts.result import Result, Scenario, card_times, scenario
+from solver.experts.result import Result, Scenario, scenario
 from solver.experts.robust import place_for_all, scales
 from solver.experts.rounded import rounded
+from solver.experts.times import card_times
 from solver.experts.verify import verify
 
 

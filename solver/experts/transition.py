@@ -10,8 +10,8 @@ from models.experts.loads import Loads
 from models.experts.placement import Placement
 from solver.experts.moves import cleaned, migrate, relabelled
 from solver.experts.payback import Payback, copies, copy_time
-from solver.experts.result import card_times
 from solver.experts.robust import scales
+from solver.experts.times import card_times
 
 TARGETS = (0.9, 0.95, 0.97, 0.98, 0.985, 0.99)
 USUAL_TARGET = 0.98

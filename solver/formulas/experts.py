@@ -46,6 +46,14 @@ def active_experts(experts: float, chosen: float, tokens: float) -> float:
     return experts * (1.0 - untouched)
 
 
+def active_experts_slope(experts: float, chosen: float, tokens: float) -> float:
+    r"""What one token more adds to them: $-E \ln(1 - k/E) (1 - k/E)^n$; 0 where all are chosen. Section 9.3.3."""
+    if chosen >= experts:
+        return 0.0
+    untouched: float = (1.0 - chosen / experts) ** tokens
+    return -experts * math.log1p(-chosen / experts) * untouched
+
+
 def resident_experts(memory: float, weights: float, layers: float, experts: float) -> float:
     r"""Experts of each layer that fit in ``memory``: $\min(E, \lfloor M/(L W_e) \rfloor)$. Source: section 9.3.3.
 

@@ -82,6 +82,21 @@ def mla_attention_parameters(
     return query + hidden * (latent + rope_dim) + latent * heads * (nope_dim + v_dim) + float(heads) * v_dim * hidden
 
 
+def gate_parameters(hidden: int, heads: int, head_dim: int) -> float:
+    r"""Gate on the attention outputs of one layer: $h q$."""
+    return float(hidden) * heads * head_dim
+
+
+def linear_attention_parameters(hidden: int, key_heads: int, value_heads: int, key_dim: int, value_dim: int) -> float:
+    r"""Matrix parameters of one layer of gated linear attention: $h (2 k + 2 v + 2 h_v) + v h$.
+
+    $k = h_k d_k$, $v = h_v d_v$: queries, keys, values and their gate, two scalars a value head, output. As in the
+    configuration of Qwen3-Next.
+    """
+    keys, values = float(key_heads) * key_dim, float(value_heads) * value_dim
+    return hidden * (2.0 * keys + 2.0 * values + 2.0 * value_heads) + values * hidden
+
+
 def expert_parameters(hidden: int, expert_width: int, experts: float) -> float:
     r"""Matrix parameters of ``experts`` gated experts of one layer: $3 h f_e E$."""
     return ffn_parameters(hidden, expert_width) * experts

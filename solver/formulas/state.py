@@ -1,5 +1,7 @@
 r"""Context state (KV): bytes per token by attention kind, and which tokens have state when."""
 
+from solver.formulas.work import windowed_pairs
+
 
 def kv_bytes_per_token_gqa(layers: int, kv_heads: int, head_dim: int, element_bytes: float) -> float:
     r"""State of one token under MHA or GQA: $2 n\,h_{kv}\,d_h\,b$. Units: bytes. Source: section 9.2.2."""
@@ -34,6 +36,30 @@ def mean_context(input_tokens: float, output: float) -> float:
 def state_bytes(tokens: float, per_token: float, requests: float = 1.0) -> float:
     r"""State of ``requests`` requests of ``tokens`` tokens each, in bytes. Source: section 9.2.2."""
     return tokens * per_token * requests
+
+
+def windowed_tokens(tokens: float, window: float) -> float:
+    r"""Tokens whose state a layer keeps that sees a window of $w$: $\min(n, w)$. Source: section 9.5.1."""
+    return min(tokens, window)
+
+
+def windowed_context(input_tokens: float, output: float, window: float) -> float:
+    r"""Mean context of the decode calls where a call sees at most $w$ tokens, its own included.
+
+    $\frac{1}{G} \sum_{t=0}^{G-1} \min(L + t + 1, w) - 1$; without the window this sum is :func:`mean_context`, which is
+    why it has $G$ terms. Units: tokens.
+    """
+    return windowed_pairs(output, input_tokens, window) / output - 1.0
+
+
+def recurrent_elements(value_heads: int, key_dim: int, value_dim: int) -> float:
+    r"""Elements of the state of one layer of linear attention: $h_v d_k d_v$, whatever the length."""
+    return float(value_heads) * key_dim * value_dim
+
+
+def convolution_elements(key_heads: int, value_heads: int, key_dim: int, value_dim: int, kernel: int) -> float:
+    r"""Inputs that the convolution of such a layer keeps: $(2 h_k d_k + h_v d_v)(w - 1)$, its kernel $w$ tokens."""
+    return (2.0 * key_heads * key_dim + float(value_heads) * value_dim) * (kernel - 1)
 
 
 def state_residency(state: float, seconds: float) -> float:

@@ -6,6 +6,15 @@ def causal_pairs(new: float, cached: float) -> float:
     return new * cached + new * (new + 1.0) / 2.0
 
 
+def windowed_pairs(new: float, cached: float, window: float) -> float:
+    r"""The same where a query sees at most the last $w$ tokens, its own included: $\sum_{i=1}^{n} \min(c + i, w)$.
+
+    With $k = \min(\max(w - c, 0), n)$ queries that see all: $k c + k(k+1)/2 + (n - k) w$. Source: section 9.5.1.
+    """
+    whole = min(max(window - cached, 0.0), new)
+    return causal_pairs(whole, cached) + (new - whole) * window
+
+
 def attention_flops(layers: int, channels: float, pairs: float) -> float:
     r"""Scores and values: $4\,n_{layers}\,q$ FLOPs for each query-key pair, $q$ = heads x head dimension."""
     return 4.0 * layers * channels * pairs
@@ -48,6 +57,19 @@ def decode_step_flops(
 def decode_kv_read_bytes(batch: float, context: float, per_token: float) -> float:
     r"""State that one decode step reads: $B (C + 1) kv$. Units: bytes. Source: section 9.2.3 (41.1 GB)."""
     return batch * (context + 1.0) * per_token
+
+
+def recurrent_flops(elements: float) -> float:
+    r"""One token in one layer of linear attention (gated delta rule): $6 e$ for a state of $e$ elements.
+
+    Reading it with the key, adding an outer product, reading it with the query: a multiplication and an addition each.
+    """
+    return 6.0 * elements
+
+
+def recurrent_traffic_bytes(state: float) -> float:
+    r"""Bytes that a decode call moves of a state that it replaces: $2 V$, read and written."""
+    return 2.0 * state
 
 
 def mla_query_flops_per_layer(heads: int, nope_dim: int, latent: int, v_dim: int) -> float:

@@ -2,10 +2,10 @@
 (sections 9.3.1 and 9.3.4).
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import experts, parallel, stages, work
 from solver.layouts import sections
@@ -22,6 +22,8 @@ class Apart:
     count: int
     pooled: bool
     """Whether the others hold chosen experts alone, each whole (EP); else all feed-forward networks, cut (TP)."""
+    slots: int
+    """Experts of a layer on each of the others, replicas included, where they hold experts alone."""
     micro: int
     sends: float
     """B/s that all the GPUs with attention send or receive together, in one direction."""
@@ -38,7 +40,7 @@ class Apart:
         tokens = self.streams * new
         return own + self.elsewhere(shape, tokens) + 2.0 * self.way(shape, tokens)
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests."""
 
         def seconds(batch: float) -> float:
@@ -61,9 +63,7 @@ class Apart:
     def other_weights(self, shape: Shape) -> tuple[float, float]:
         """Weight bytes of one of the others: those of experts apart."""
         if self.pooled:
-            return 0.0, sections.expert_bytes(
-                shape, math.ceil((shape.routed.experts if shape.routed else 0) / self.count)
-            )
+            return 0.0, sections.expert_bytes(shape, self.slots)
         return (
             shape.element_bytes * shape.ffn_params / self.count,
             shape.element_bytes * shape.expert_params / self.count,
@@ -78,7 +78,7 @@ class Apart:
         """Seconds of one direction over all layers: what one side sends, or the other receives, takes longer."""
         size, busier = tokens * self.per_token(shape), 1.0
         if self.pooled and shape.routed:
-            busier += sections.excess(shape.routed.experts, shape.routed.chosen, self.count, tokens)
+            busier = sections.busier(shape.routed, tokens, self.count, self.slots)
         messages = shape.routed.layers if self.pooled and shape.routed else shape.layers
         return max(size / self.sends, busier * size / self.receives) + messages * self.startup
 
@@ -86,7 +86,7 @@ class Apart:
         """Seconds of the others over all layers."""
         routed, other = shape.routed, self.other
         if self.pooled and routed:
-            return sections.spread_experts(shape, routed, other, tokens, self.count, 1)
+            return sections.spread_experts(shape, routed, other, tokens, self.count, 1, self.slots)
         chosen = routed.layers * routed.chosen * routed.params if routed else 0.0
         flops = work.prefill_matrix_flops(tokens, shape.ffn_params + chosen)
         read = experts.weight_bytes(shape.read_params(tokens) - shape.attention_params, shape.element_bytes)

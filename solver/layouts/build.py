@@ -22,15 +22,24 @@ def _with(device: Device, layout: Spread | Apart | Hosted) -> Device:
 
 
 def spread(
-    instance: Instance, topology: Topology, group: str, shape: Shape, tp: int, ep: int, dp: int, micro: int = 1
+    instance: Instance,
+    topology: Topology,
+    group: str,
+    shape: Shape,
+    tp: int,
+    ep: int,
+    dp: int,
+    micro: int = 1,
+    redundant: int = 0,
 ) -> Cut | None:
     """Experts over ``ep`` places: with ``dp`` groups of ``tp`` GPUs, ``ep`` of them in all; or, with ``dp`` 1, the same
-    attention on ``ep`` groups of ``tp`` GPUs that share each expert.
+    attention on ``ep`` groups of ``tp`` GPUs that share each expert. ``redundant`` are replicas of a layer.
     """
     described, routed = instance.hardware.groups[group], shape.routed
     cards = tp * (ep if dp == 1 else dp)
     block = blocked(cards, described.per_server)
-    if routed is None or ep > routed.experts or block is None or tp > described.per_server or cards < 2:
+    slots = _slots(shape, ep, redundant)
+    if routed is None or slots is None or block is None or tp > described.per_server or cards < 2:
         return None
     if described.scale_up is None or (dp > 1 and ep != cards) or (dp == 1 and (cards > block or micro > 1)):
         return None
@@ -43,6 +52,7 @@ def spread(
         streams=dp,
         cards=ep,
         cut=1 if dp > 1 else tp,
+        slots=slots,
         micro=micro,
         near=wired.payload_bandwidth,
         far=far,
@@ -53,7 +63,8 @@ def spread(
     device = _with(physics.device_of(instance, described, shape.precision, tp), layout)
     rows = outside * routed.layers * routed.chosen  # out of their server, and back into it
     each = 2.0 * parallel.activation_bytes(rows, shape.hidden, shape.other_bytes)
-    return Cut(device, block, tp, 1, ep, dp, micro, legs=(Leg(hop, each),) if hop else ())
+    legs = (Leg(hop, each),) if hop else ()
+    return Cut(device, block, tp, 1, ep, dp, micro, redundant=redundant, legs=legs)
 
 
 def apart(
@@ -68,13 +79,15 @@ def apart(
     count: int,
     pooled: bool,
     micro: int = 1,
+    redundant: int = 0,
 ) -> Cut | None:
     """Attention in ``dp`` groups of ``tp`` GPUs; ``count`` GPUs of ``other`` for feed-forward networks or experts."""
     here, there = instance.hardware.groups[group], instance.hardware.groups[other]
     block, block_there = blocked(tp * dp, here.per_server), blocked(count, there.per_server)
     if block is None or block_there is None or tp > here.per_server or (tp > 1 and here.scale_up is None):
         return None
-    if pooled and (shape.routed is None or count > shape.routed.experts):
+    slots = _slots(shape, count, redundant) if pooled else 0
+    if slots is None:
         return None
     if not pooled and (count > there.per_server or (count > 1 and there.scale_up is None)):
         return None
@@ -83,7 +96,7 @@ def apart(
     if way is None:
         return None
     partner = physics.device_of(instance, there, shape.precision, 1 if pooled else count)
-    layout = Apart(dp, partner, count, pooled, micro, way.sends, way.receives, way.startup, way.shared)
+    layout = Apart(dp, partner, count, pooled, slots, micro, way.sends, way.receives, way.startup, way.shared)
     own, routed = layout.other_weights(shape)
     longest = max(w.longest_input for w in instance.workloads.values() if w.model == model)
     # inputs and results of one layer: rows are spread over experts, but GPUs that cut a network all need them whole
@@ -105,7 +118,16 @@ def apart(
     legs = tuple(Leg(path, layout.per_token(shape)) for path in way.paths)
     device = _with(physics.device_of(instance, here, shape.precision, tp), layout)
     together = block + count if way.inside else block
-    return Cut(device, together, tp, 1, 1, dp, micro, legs=legs, parts=(part,))
+    return Cut(device, together, tp, 1, 1, dp, micro, redundant=redundant, legs=legs, parts=(part,))
+
+
+def _slots(shape: Shape, places: int, redundant: int) -> int | None:
+    """Experts of a layer in each of so many places; None where they cannot be dealt out evenly, each once a place."""
+    routed = shape.routed
+    if routed is None or (routed.experts + redundant) % places:
+        return None
+    slots = (routed.experts + redundant) // places
+    return slots if slots <= routed.experts else None
 
 
 def hosted(instance: Instance, group: str, model: str, shape: Shape, tp: int, resident: int) -> Cut | None:

@@ -5,6 +5,7 @@ whichever is quicker for the rows that reach them (sections 9.3.2 and 9.3.3).
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.expert_work import Engine, Expert
 from solver.formulas import experts
@@ -36,7 +37,7 @@ class Hosted:
         own = sections.attention_prefill(shape, device, shape.own_params, 2.0 * shape.layers, new, cached)
         return own + self.experts(shape, device, new)
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests."""
 
         def seconds(batch: float) -> float:

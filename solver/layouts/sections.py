@@ -7,6 +7,7 @@ import math
 from functools import lru_cache
 from itertools import accumulate
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import experts, parallel, parameters, stages, work
 from solver.passes import read_bytes
@@ -21,16 +22,15 @@ def attention_prefill(shape: Shape, device: Device, params: float, sums: float, 
     """Seconds of ``new`` tokens behind ``cached`` ones through ``params`` parameters, attention and head, on ``tp``
     GPUs; ``sums`` over them in all layers.
     """
-    pairs = work.causal_pairs(new, cached) * shape.pair_flops
+    pairs = shape.prefill_flops(new, cached, shape.kv.layers.shares())
     return _own(shape, device, params, sums, new, pairs + work.head_flops(1.0, shape.head_params), 0.0)
 
 
-def attention_step(shape: Shape, device: Device, params: float, sums: float, tokens: float, context: float) -> float:
+def attention_step(shape: Shape, device: Device, params: float, sums: float, tokens: float, context: Tokens) -> float:
     """The same of a decode step of ``tokens`` requests at mean context ``context``."""
-    pairs = (context + 1.0) * shape.decode_pair_flops + shape.query_flops
-    seen = work.decode_kv_read_bytes(tokens, context, shape.kv_per_token) * parallel.state_share(
-        shape.kv_heads, device.tp
-    )
+    shares = shape.kv.layers.shares()
+    pairs = shape.decode_flops(context, shares) + shape.query_flops
+    seen = shape.kv.read(tokens, context, shares, device.tp)
     return _own(shape, device, params, sums, tokens, tokens * pairs + work.head_flops(tokens, shape.head_params), seen)
 
 
@@ -61,33 +61,38 @@ def expert_bytes(shape: Shape, count: float) -> float:
     return experts.weight_bytes(routed.params, shape.element_bytes, count, routed.layers)
 
 
-def spread_experts(shape: Shape, routed: Routed, device: Device, tokens: float, cards: int, cut: int) -> float:
+def spread_experts(
+    shape: Shape, routed: Routed, device: Device, tokens: float, cards: int, cut: int, slots: int
+) -> float:
     """Seconds of the chosen experts of all layers on the busiest of ``cards`` places, each of ``cut`` GPUs.
 
-    Places hold experts in order, as evenly as can be; the busiest has the most rows, and reads what its share touches.
+    Each place holds ``slots`` experts of a layer; the busiest has the most rows, and reads what its share touches.
     """
-    rows = busiest_rows(routed, tokens, cards)
-    touched = busiest_touched(routed, tokens, cards)
+    rows = busiest_rows(routed, tokens, cards, slots)
+    touched = busiest_touched(routed, tokens, cards, slots)
     flops = routed.layers * experts.expert_flops(rows, routed.params)
     compute = stages.compute_seconds(flops, device.matrix_flops) / cut
     reading = stages.memory_seconds(expert_bytes(shape, touched), device.bandwidth) / cut
     return stages.roofline_seconds(compute, reading)
 
 
-def busiest_rows(routed: Routed, tokens: float, cards: int) -> float:
-    """Rows of the busiest of ``cards`` places when tokens choose evenly, and whatever the others choose."""
-    return experts.mean_rows(tokens, routed.chosen, cards) * (
-        1.0 + excess(routed.experts, routed.chosen, cards, tokens)
-    )
+def busiest_rows(routed: Routed, tokens: float, cards: int, slots: int) -> float:
+    """Rows of the busiest of ``cards`` places: what popular experts make of the mean, and chance on top."""
+    return experts.mean_rows(tokens, routed.chosen, cards) * busier(routed, tokens, cards, slots)
 
 
-def busiest_touched(routed: Routed, tokens: float, cards: int) -> float:
-    """Experts that are read on the place that reads most, of those that it holds."""
-    mean, here = routed.touched(tokens) / cards, math.ceil(routed.experts / cards)
+def busier(routed: Routed, tokens: float, cards: int, slots: int) -> float:
+    """Rows of the busiest place over the mean; every token chooses whatever the others choose."""
+    return routed.skew(cards, slots) + excess(routed.experts, routed.chosen, cards, tokens)
+
+
+def busiest_touched(routed: Routed, tokens: float, cards: int, slots: int) -> float:
+    """Experts that are read on the place that reads most, of the ``slots`` that it holds."""
+    mean = slots * routed.touched(tokens) / routed.experts
     if cards == 1 or tokens <= 0.0:
         return mean
     most = _between(_touched(routed.experts, routed.chosen, cards), min(tokens, float(SIMULATED[-1][0])))
-    return min(float(here), max(mean, most * min(tokens, 1.0)))
+    return min(float(slots), max(mean, most * min(tokens, 1.0)))
 
 
 def excess(count: int, chosen: int, cards: int, tokens: float) -> float:

@@ -2,10 +2,10 @@
 attention on all of them (TP x EP); dispatch and combine between them in every layer (sections 9.1.1 and 9.4.1).
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import parallel
 from solver.layouts import sections
@@ -20,6 +20,8 @@ class Spread:
     cards: int
     cut: int
     """GPUs that share each expert's matrices: 1 unless attention is the same everywhere."""
+    slots: int
+    """Experts of a layer in each place, replicas included."""
     micro: int
     near: float
     """B/s that a GPU sends to others of its server, in one direction."""
@@ -38,7 +40,7 @@ class Spread:
         own = sections.attention_prefill(shape, device, shape.own_params, sums, new, cached)
         return own + self._experts(shape, device, self.streams * new) + 2.0 * self._exchange(shape, self.streams * new)
 
-    def step(self, shape: Shape, device: Device, context: float) -> Callable[[float], float]:
+    def step(self, shape: Shape, device: Device, context: Tokens) -> Callable[[float], float]:
         """Seconds of a decode step of so many requests."""
         sums = 2.0 * shape.layers
 
@@ -57,13 +59,11 @@ class Spread:
 
     def weights(self, shape: Shape, device: Device) -> tuple[float, float]:
         """Weight bytes of one GPU: those of experts that tokens choose apart."""
-        here = math.ceil(_routed(shape).experts / self.cards)
-        return sections.resident_bytes(shape, shape.own_params) / device.tp, sections.expert_bytes(
-            shape, here
-        ) / self.cut
+        own = sections.resident_bytes(shape, shape.own_params)
+        return own / device.tp, sections.expert_bytes(shape, self.slots) / self.cut
 
     def _experts(self, shape: Shape, device: Device, tokens: float) -> float:
-        return sections.spread_experts(shape, _routed(shape), device, tokens, self.cards, self.cut)
+        return sections.spread_experts(shape, _routed(shape), device, tokens, self.cards, self.cut, self.slots)
 
     def _exchange(self, shape: Shape, tokens: float) -> float:
         """Seconds of one direction over all layers: what the busiest GPU receives, or sends back, on its ports."""
@@ -72,7 +72,7 @@ class Spread:
             payload = parallel.activation_bytes(tokens, shape.hidden, shape.other_bytes)
             total = parallel.allreduce_seconds(payload, self.cards * self.cut, self.near, self.startup)
             return routed.layers * total / 2.0
-        rows = sections.busiest_rows(routed, tokens, self.cards)
+        rows = sections.busiest_rows(routed, tokens, self.cards, self.slots)
         size = parallel.activation_bytes(rows, shape.hidden, shape.other_bytes)
         near = size * self.inside / self.near if self.inside else 0.0
         far = size * self.outside / self.far if self.outside else 0.0

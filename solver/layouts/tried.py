@@ -19,6 +19,8 @@ WIDEST = 64
 """GPUs of one side of a unit that are tried where nothing is stated."""
 MICRO = (1, 2, 4)
 """Micro-batches that are tried."""
+MORE_SLOTS = (0, 1, 2)
+"""Slots for replicas that are tried on each GPU with experts, where some experts are popular."""
 BEST = 3
 """Units with parts on two groups that are kept of each pair: the best for their size."""
 
@@ -51,11 +53,12 @@ def again(instance: Instance, topology: Topology, group: str, model: str, shape:
     """A cut of the same degrees under other conditions."""
     layout = cut.device.layout
     if isinstance(layout, Spread):
-        return build.spread(instance, topology, group, shape, cut.tp, cut.ep, cut.dp, cut.micro)
+        degrees = (cut.tp, cut.ep, cut.dp, cut.micro, cut.redundant)
+        return build.spread(instance, topology, group, shape, *degrees)
     if isinstance(layout, Apart):
         part = cut.parts[0]
         sizes = (cut.tp, cut.dp, part.group, part.cards)
-        return build.apart(instance, topology, group, model, shape, *sizes, layout.pooled, cut.micro)
+        return build.apart(instance, topology, group, model, shape, *sizes, layout.pooled, cut.micro, cut.redundant)
     if isinstance(layout, Hosted):
         return build.hosted(instance, group, model, shape, cut.tp, layout.resident)
     return cuts.one(instance, topology, group, shape, cut.tp, cut.pp)
@@ -80,8 +83,10 @@ def _spread(instance: Instance, topology: Topology, group: str, model: str, shap
         for tp in tensor:
             dp = ep // tp
             if ep % tp == 0 and dp > 1 and (groups is None or dp in groups):
-                made = (build.spread(instance, topology, group, shape, tp, ep, dp, micro) for micro in MICRO[:2])
-                yield from (cut for cut in made if cut is not None)
+                for micro in MICRO[:2]:
+                    for redundant in _replicas(shape, ep):
+                        cut = build.spread(instance, topology, group, shape, tp, ep, dp, micro, redundant)
+                        yield from [] if cut is None else [cut]
     if groups is not None and 1 not in groups:
         return
     for tp in cuts.tensor(described, llm):
@@ -89,6 +94,17 @@ def _spread(instance: Instance, topology: Topology, group: str, model: str, shap
             if tp > 1 and 1 < ep <= described.per_server // tp:
                 cut = build.spread(instance, topology, group, shape, tp, ep, 1)
                 yield from [] if cut is None else [cut]
+
+
+def _replicas(shape: Shape, places: int) -> list[int]:
+    """Replicas of a layer that are tried: none, or what fills places evenly; more where some experts are popular."""
+    routed = shape.routed
+    if routed is None:
+        return [0]
+    least = -routed.experts % places
+    if routed.loads is None:
+        return [] if least else [0]
+    return [least + places * more for more in MORE_SLOTS]
 
 
 def _sold(instance: Instance, group: str) -> int:
@@ -159,9 +175,10 @@ def _sizes(
     most = WIDEST if described.servers == "unlimited" else described.cards + _sold(instance, group)
     for dp in cuts.both(described.dp, llm.dp) or _powers(min(WIDEST, most) // tp):
         for micro in MICRO:
-            cut = build.apart(instance, topology, group, model, shape, tp, dp, other, count, pooled, micro)
-            if cut is not None:
-                yield cut
+            for redundant in _replicas(shape, count) if pooled else [0]:
+                sizes = (tp, dp, other, count, pooled, micro, redundant)
+                cut = build.apart(instance, topology, group, model, shape, *sizes)
+                yield from [] if cut is None else [cut]
 
 
 def _worth(

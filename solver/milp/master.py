@@ -156,7 +156,7 @@ def build(
     cards = [*bought.cards, *((group, column, 1) for group, column in added.items())]
     model.rows.extend(pools.cards(data, units, extra, cards))
     fillings: list[Filling] = []
-    model.rows.extend(servers.rows(model, data, units, cards, fillings))
+    model.rows.extend(servers.rows(model, data, units, cards, fillings, extra))
     model.rows.extend(pools.limits(data, units))
     left = _fewer(data, units, _present(model, data, units))
     served: dict[str, int] = {}

@@ -52,11 +52,12 @@ def rows(
     units: Sequence[int],
     bought: Sequence[tuple[str, int, int]],
     fillings: list[Filling],
+    extra: dict[str, int] | None = None,
 ) -> Iterator[Row]:
     r"""Blocks fit into servers: $\sum_{c: size\,s} blocks_c n_c \le \sum_p k_{p,s} y_p$ and $\sum_p y_p \le servers$.
 
-    ``bought`` lists group, column, and cards of each bundle; columns of the patterns are added to ``model``, and to
-    ``fillings``.
+    ``bought`` lists group, column, and cards of each bundle, ``extra`` cards are there besides; columns of the patterns
+    are added to ``model``, and to ``fillings``.
     """
     for name, group in data.instance.hardware.groups.items():
         if group.servers == "unlimited" and group.rent == "gpu":
@@ -76,4 +77,4 @@ def rows(
             yield at_most(f"servers[{name},{size}]", [*needed, *offered], 0.0)
         whole = [(y, float(group.per_server)) for y in columns]
         more = [(column, -float(cards)) for where, column, cards in bought if where == name]
-        yield at_most(f"servers[{name}]", [*whole, *more], float(group.cards))
+        yield at_most(f"servers[{name}]", [*whole, *more], float(group.cards + (extra or {}).get(name, 0)))

@@ -1,34 +1,13 @@
 """Where a choice flips as one number moves: bandwidths, queues and probabilities."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 from models.routing import Routing
+from solver.crossovers import POINTS, Flip, around, changes
 from solver.formulas import routing as formulas
 from solver.routing.choose import TAIL, Candidate, best, candidates, located, option_of
-
-SPAN = 1e3
-"""Bandwidths are moved from a thousandth to a thousand times what is stated."""
-POINTS = 240
-"""Values that are looked at; two flips nearer to each other than these are not seen."""
-
-
-@dataclass(frozen=True)
-class Flip:
-    """Below ``value`` it is ``below`` that is chosen, above it ``above``."""
-
-    what: str
-    """`links.nic`, `places.a.queue`, `places.a.state.local`."""
-    who: str
-    """`all places` for the choice between them, else the place whose own way changes."""
-    value: float
-    unit: str
-    below: str
-    above: str
-    stated: float
-    """The value as it is now."""
 
 
 def flips(asked: Routing) -> list[Flip]:
@@ -36,23 +15,9 @@ def flips(asked: Routing) -> list[Flip]:
     return [*_of_links(asked), *_of_queues(asked), *_of_probabilities(asked)]
 
 
-def changes(choice: Callable[[float], str], values: list[float]) -> Iterator[tuple[float, str, str]]:
-    """Where a choice changes between neighbouring values, to the last digits: value, choice below, choice above."""
-    told = [choice(value) for value in values]
-    for low, high, below, above in zip(values, values[1:], told, told[1:], strict=False):
-        if below == above:
-            continue
-        for _ in range(200):
-            middle = (low + high) / 2.0
-            if middle in (low, high):
-                break
-            low, high = (middle, high) if choice(middle) == below else (low, middle)
-        yield high, below, above
-
-
 def _of_links(asked: Routing) -> Iterator[Flip]:
     for link, stated in asked.links.items():
-        values = [stated * SPAN ** (2.0 * i / POINTS - 1.0) for i in range(POINTS + 1)]
+        values = around(stated)
         using = {
             name: [at for at in located(place) if at in asked.paths and link in asked.paths[at].over]
             for name, place in asked.places.items()

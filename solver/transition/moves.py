@@ -61,13 +61,14 @@ def resharded(asked: Resharding) -> reshard.Moved:
     described = Llm.model_validate({**(found or {}), "weights": "bf16", "kv": "bf16"})
     shape: Shape = shape_of(described)
     whole = BYTES["bf16"] * shape.norm_params
+    constant = shape.kept.constant  # of linear attention: cut by heads that every degree divides, as matrices are
     return reshard.reshard(
-        matrices=shape.resident - whole,
+        matrices=shape.resident - whole + constant,
         whole=whole,
-        state=asked.tokens * shape.state_per_token,
+        state=shape.kept.at(asked.tokens) - constant,
         before=asked.before,
         after=asked.after,
-        kv_heads=shape.kv_heads,
+        kv_heads=shape.kept.heads,
         targets=range(asked.before, asked.before + asked.after) if asked.apart else None,
     )
 

@@ -7,8 +7,9 @@ from models.hardware import Group
 from models.instance import Instance
 from models.llm import Llm
 from models.workload import Workload
+from tests.against import contexts
+from tests.against.contexts import BYTES
 
-BYTES = {"bf16": 2.0, "fp8": 1.0}
 RESOURCES = {"prefill": 1, "decode": 2, "replicas": 1, "chunked": 2}
 """Kind of unit -> resources that it can fill independently."""
 
@@ -32,13 +33,9 @@ class Unit:
         return RESOURCES[self.kind]
 
 
-def kv_per_token(llm: Llm) -> float:
-    return 2.0 * llm.num_hidden_layers * llm.num_key_value_heads * llm.head_dim * BYTES[llm.kv]
-
-
 def payload(instance: Instance, workload: Workload) -> float:
     """State of the whole input, handed from prefill to decode."""
-    return workload.mean_input * kv_per_token(instance.models[workload.model])
+    return sum(one.share * contexts.state(instance.models[workload.model], one.input) for one in workload.classes)
 
 
 @dataclass(frozen=True)
@@ -53,8 +50,7 @@ class Weights:
     @staticmethod
     def of(llm: Llm) -> "Weights":
         h, f, n = llm.hidden_size, llm.intermediate_size, llm.num_hidden_layers
-        query, key = llm.num_attention_heads * llm.head_dim, llm.num_key_value_heads * llm.head_dim
-        layer = float(n * (2 * h * query + 2 * h * key + 3 * h * f))
+        layer = contexts.attention_params(llm) + n * 3 * h * f
         head = float(h * llm.vocab_size)
         norms = n * (2 * h + (2 * llm.head_dim if llm.qk_norm else 0)) + h
         tables = 1 if llm.tie_word_embeddings else 2
@@ -81,18 +77,19 @@ class Times:
         other = peaks["bf16"] * share.compute
         matrix = peaks.get(llm.weights, peaks["bf16"]) * share.compute
         memory = group.accelerator.bandwidth * share.bandwidth
-        score = 4.0 * llm.num_hidden_layers * llm.num_attention_heads * llm.head_dim  # per query-key pair
+        layers = contexts.layers_of(llm)
         one = workload.classes[0]  # here all requests of a workload are of one length
         cached = one.cached
         new = one.input - cached
-        pairs = new * cached + new * (new + 1) / 2
-        seen = one.input + (one.output - 1) / 2 + 1
+        attention = contexts.work(llm, layers, contexts.pairs(llm, layers, new, cached), new)
+        seen = contexts.visible(llm, layers, one.input, one.output)
         row = 2.0 * llm.hidden_size
         return Times(
-            prefill_compute=2.0 * new * weights.layer / matrix + (score * pairs + 2.0 * weights.head) / other,
+            prefill_compute=2.0 * new * weights.layer / matrix + (attention + 2.0 * weights.head) / other,
             prefill_memory=(weights.read + row * new) / memory,
-            call_compute=2.0 * weights.layer / matrix + (score * seen + 2.0 * weights.head) / other,
-            call_memory=(row + seen * kv_per_token(llm)) / memory,
+            call_compute=2.0 * weights.layer / matrix
+            + (contexts.work(llm, layers, seen, 1) + 2.0 * weights.head) / other,
+            call_memory=(row + contexts.moves(llm, layers, seen)) / memory,
             weights=weights.read / memory,
         )
 
@@ -100,7 +97,7 @@ class Times:
 def buffer(instance: Instance, kind: str, workload: Workload) -> float:
     """Bytes that a unit keeps free for one request beside its batch."""
     states = {"prefill": 2, "decode": 1, "replicas": 0, "chunked": 1}[kind]
-    return states * workload.longest_input * kv_per_token(instance.models[workload.model])
+    return states * contexts.state(instance.models[workload.model], workload.longest_input)
 
 
 def batch_of(instance: Instance, group: Group, kind: str, workload: Workload, held: float) -> int:
@@ -109,11 +106,10 @@ def batch_of(instance: Instance, group: Group, kind: str, workload: Workload, he
     Larger batches never take more unit-seconds, so one that may be chosen is the largest.
     """
     llm = instance.models[workload.model]
-    per_token = kv_per_token(llm)
     room = group.accelerator.memory * group.usable - Weights.of(llm).kept
     if kind == "prefill":
         return 1 if room >= held else 0
-    most = max(0, math.floor((room - held) / ((workload.longest_total - 1) * per_token)))
+    most = max(0, math.floor((room - held) / contexts.state(llm, workload.longest_total - 1)))
     if workload.output == 1:
         return min(1, most)
     if isinstance(workload.batch, int):

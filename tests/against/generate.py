@@ -7,7 +7,7 @@ from typing import Any
 from models import files
 from models.instance import Instance
 from models.load import build
-from tests.against.accounting import kv_per_token, units
+from tests.against.accounting import payload, units
 
 SCHEMES = ("replicas", "chunked", "pd-direct", "pd-pooled")
 TINY = {
@@ -45,6 +45,10 @@ def document(seed: int) -> dict[str, Any]:
     schemes = _schemes(draw)
     drawn = draw.sample(MODELS, draw.choice((1, 1, 2)))
     models = {name: {**model, "tp": 1} for name, model in zip(("m1", "m2"), drawn, strict=False)}
+    own = random.Random(30_000 + seed)
+    if own.random() < 0.15:
+        pattern = own.choice(({}, {"sliding_window_pattern": 4}))
+        models["m1"] |= {"sliding_window": own.choice((128, 800, 3000)), **pattern}
     data: dict[str, Any] = {"schema": 1, "name": f"random-{seed}", "models": models}
     data["hardware"] = {
         "groups": _groups(draw, len(models) * _kinds(schemes)),
@@ -191,7 +195,7 @@ def _links(draw: random.Random, data: dict[str, Any], rate: float) -> None:
     """Links between all, two beside each other, link on link, or none; and stores on them."""
     plain = build(files.parse(files.dump({**data, "limits": {}})))
     total = sum(w.rate for w in plain.workloads.values())
-    size = sum(w.rate * w.mean_input * kv_per_token(plain.models[w.model]) for w in plain.workloads.values()) / total
+    size = sum(w.rate * payload(plain, w) for w in plain.workloads.values()) / total
     need, groups = size * rate, list(data["hardware"]["groups"])
     kind = draw.choice(("one", "one", "one", "two", "two", "tree", "tree", "apart", "none"))
     links: dict[str, Any] = {}

@@ -48,19 +48,28 @@ def document(seed: int) -> dict[str, Any]:
     models = {f"m{i}": dict(model) for i, model in enumerate(draw.sample(MODELS, draw.choice((1, 1, 2))))}
     large = any("catalog" in model for model in models.values())
     names = [f"g{i}" for i in range(draw.choice((1, 2, 2)))]
+    groups = {name: group(draw, large) for name in names}
     return {
         "schema": 1,
         "name": f"layouts-{seed}",
         "models": models,
         "hardware": {
-            "groups": {name: group(draw, large) for name in names},
+            "groups": groups,
             "links": links(draw, names),
             "efficiency": {"compute": draw.uniform(0.3, 0.6), "bandwidth": draw.uniform(0.4, 0.8)},
         },
         "workloads": workloads(draw, list(models)),
-        "schemes": {"allow": list(SCHEMES)},
+        "schemes": {"allow": schemes(models, groups)},
         "objective": "gpus",
     }
+
+
+def schemes(models: dict[str, Any], groups: dict[str, Any]) -> list[str]:
+    """Those that the models and groups can have."""
+    mixture = any(model not in (SMALL, {"catalog": "Qwen3-8B"}) for model in models.values())
+    without = set() if mixture else {"expert-pool", "cpu-experts"}
+    without |= set() if any("host" in one for one in groups.values()) else {"cpu-experts"}
+    return [scheme for scheme in SCHEMES if scheme not in without]
 
 
 def built(document: dict[str, Any]) -> Instance:
@@ -98,7 +107,10 @@ def group(draw: random.Random, large: bool) -> dict[str, Any]:
         found["usable_memory"] = 0.8
     if draw.random() < 0.35:
         found |= {"tp": draw.choice(([1], [1, 2], [2])) if each > 1 else [1], "pp": [1]}
-        found |= {"ep": draw.choice(([2, 4], [2, 3, 4], [4, 8])), "dp": draw.choice(([1, 2, 4], [2, 3, 8], [1, 4]))}
+        stated = {"ep": draw.choice(([2, 4], [2, 3, 4], [4, 8])), "dp": draw.choice(([1, 2, 4], [2, 3, 8], [1, 4]))}
+        most = each * found["servers"]
+        narrow = {key: [degree for degree in degrees if degree <= most] for key, degrees in stated.items()}
+        found |= {key: degrees for key, degrees in narrow.items() if degrees}
     return found
 
 

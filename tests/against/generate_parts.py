@@ -31,6 +31,29 @@ SHAPES = ((1, 2), (2, 2), (1, 4), (1, 3), (2, 1), (3, 1), (1, 6), (2, 3))
 """Servers, and GPUs in each."""
 
 
+LINEAR = {
+    "linear_num_key_heads": 4,
+    "linear_num_value_heads": 8,
+    "linear_key_head_dim": 64,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+}
+
+
+def kinds(draw: random.Random) -> dict[str, Any]:
+    """Keys of a model whose layers are of several kinds."""
+    sliding = {"sliding_window": draw.choice((64, 700, 1500, 9000))}
+    return draw.choice(
+        (
+            sliding,
+            {**sliding, "sliding_window_pattern": draw.choice((2, 3, 6))},
+            {**LINEAR, "full_attention_interval": draw.choice((2, 4, 5))},
+            {**LINEAR, "full_attention_interval": 4, "recurrent_state": "3 MB", "attn_output_gate": True},
+            {"full_attention_interval": 3, "recurrent_state": "1.5 MB"},
+        )
+    )
+
+
 def groups(draw: random.Random) -> dict[str, Any]:
     groups = {}
     for index in range(draw.choice((1, 2, 2))):

@@ -9,9 +9,9 @@ from typing import Any
 from models import files
 from models.instance import Instance
 from models.load import build
-from tests.against.accounting import kv_per_token
+from tests.against.accounting import payload
 from tests.against.generate import SCHEMES, _link, _store
-from tests.against.generate_parts import MODELS, groups, measured, purchases, workloads
+from tests.against.generate_parts import MODELS, groups, kinds, measured, purchases, workloads
 from tests.against.network import Network
 from tests.against.wide_units import wide_units
 
@@ -24,12 +24,15 @@ def wide_instance(seed: int) -> Instance:
     return build(files.parse(files.dump(wide_document(seed))))
 
 
-def wide_document(seed: int) -> dict[str, Any]:
-    """The same as plain data."""
+def wide_document(seed: int, alike: bool = False) -> dict[str, Any]:
+    """The same as plain data; ``alike``: all layers of its models have full attention."""
     draw = random.Random(10_000 + seed)
     schemes = draw.choice((["pd-direct"], ["pd-pooled"], ["replicas"], ["chunked"], draw.sample(SCHEMES, 2)))
     drawn = draw.sample(MODELS, draw.choice((1, 1, 1, 2)))
     models = {name: dict(model) for name, model in zip(("m1", "m2"), drawn, strict=False)}
+    own = random.Random(20_000 + seed)
+    if own.random() < 0.25 and not alike:
+        models["m1"] |= kinds(own)
     data: dict[str, Any] = {"schema": 1, "name": f"wide-{seed}", "models": models}
     data["hardware"] = {
         "groups": groups(draw),
@@ -124,7 +127,7 @@ def _links(draw: random.Random, data: dict[str, Any], rates: dict[str, float]) -
         data["hardware"]["links"] = {"l0": {"connects": groups, "bandwidth": "100 GB/s"}}
         return
     plain = build(files.parse(files.dump({**data, "objective": "gpus", "limits": {}})))
-    need = sum(rates[n] * w.mean_input * kv_per_token(plain.models[w.model]) for n, w in plain.workloads.items())
+    need = sum(rates[n] * payload(plain, w) for n, w in plain.workloads.items())
     links = {"l0": _link(draw, groups, need)}
     links["l0"]["per"] = "link"
     if draw.random() < 0.25:

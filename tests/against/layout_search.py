@@ -1,5 +1,6 @@
 """The best plan with units that divide a layer: every vector of counts, each priced by a linear program."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -57,7 +58,12 @@ def plain_seconds(unit: LayoutUnit, w: Workload, stage: str, batch: int, largest
     other = (context + 1.0) * size.decode_pair + 2.0 * size.head
     compute = calls * (2.0 * work / unit.matrix + other / unit.other) / t + beside
     seen = (context + 1.0) * size.per_token * -(-size.heads // t) / size.heads
-    memory = calls * (read(largest) / batch + (unit.row / t + seen) / unit.read) + beside
+    kept = 1.0 - size.chosen / size.experts if size.experts else 1.0
+    more = -size.experts * math.log(kept) * kept**largest if size.experts > size.chosen else 0.0  # of one request more
+    tangent = unit.bytes * size.sparse * more * size.each / t / unit.read
+    memory = (
+        calls * ((read(largest) + tangent * (batch - largest)) / batch + (unit.row / t + seen) / unit.read) + beside
+    )
     return (compute, memory) if stage == "decode" else (prefill + max(compute, memory),)
 
 

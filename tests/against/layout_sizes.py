@@ -124,11 +124,12 @@ def excess(experts: int, chosen: int, places: int, tokens: float) -> float:
 
 def busiest_touched(size: "Sizes", places: int, tokens: float) -> float:
     """Experts that the place reads which reads most."""
-    mean = size.touched(tokens) / places
+    here = math.ceil(size.experts / places)
+    mean = here * size.touched(tokens) / size.experts
     if places == 1 or tokens <= 0.0:
         return mean
     most = _at(_points(size.experts, size.chosen, places)[1], tokens) * min(1.0, tokens)
-    return min(math.ceil(size.experts / places), max(mean, most))
+    return min(here, max(mean, most))
 
 
 def means(workload: Workload) -> tuple[float, float]:

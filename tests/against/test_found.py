@@ -75,7 +75,7 @@ def test_a_pool_without_handoffs_is_of_the_scheme_that_was_solved() -> None:
 def test_a_bound_on_one_of_two_schemes_with_the_same_units_is_refused(bound: str) -> None:
     """Prefill and decode units serve both, so the bound could mean either; with one of them allowed it is clear."""
     limit = f"limits.pools=[{{scheme: pd-pooled, {bound}}}]"
-    with pytest.raises(BadInput, match="units serve both pd-direct and pd-pooled"):
+    with pytest.raises(BadInput, match="units for one stage serve pd-direct and pd-pooled"):
         eight_cards("schemes.allow=[pd-direct, pd-pooled]", limit)
     plan = planned("schemes.allow=[pd-pooled, chunked]", limit, "service.drain=70 s")
     count = sum(pool.units for pool in plan.pools if pool.scheme == "pd-pooled")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from solver import physics
+from solver.attention import Tokens
 from solver.cut import Cut
 from solver.data import gather
 from solver.layouts import build, sections
@@ -76,7 +77,7 @@ def test_example_of_exchanges(
     layout = cut.device.layout
     assert isinstance(layout, Apart)
     assert shape.routed is not None
-    rows = sections.busiest_rows(shape.routed, 1024.0, 4)
+    rows = sections.busiest_rows(shape.routed, 1024.0, 4, 32)
     startups = shape.routed.layers * layout.startup
     assert (layout.way(shape, 1024.0) - startups) / 94 == pytest.approx(exchange * MS, abs=0.0005 * MS)
     assert 2 * rows * shape.routed.params / cut.device.matrix_flops == pytest.approx(compute * MS, abs=0.0005 * MS)
@@ -87,7 +88,9 @@ ROOMY = {"catalog": "H100-SXM-80GB", "memory": "400 GB"}
 
 def test_example_of_dense_handoffs() -> None:
     """Example 9.4: 72 transfers of a step of Qwen3-8B take 0.384 ms; a prefill of 8192 tokens about 193 ms."""
-    cut, shape = apart(document("Qwen3-8B", {"bandwidth": "25 GB/s", "startup": "5 us"}), (1, 1), "b", False)
+    asked = document("Qwen3-8B", {"bandwidth": "25 GB/s", "startup": "5 us"})
+    asked["schemes"]["allow"] = ["attention-ffn"]
+    cut, shape = apart(asked, (1, 1), "b", False)
     layout = cut.device.layout
     assert isinstance(layout, Apart)
     assert 2 * layout.way(shape, 1.0) == pytest.approx(0.384 * MS, abs=0.0005 * MS)
@@ -108,7 +111,7 @@ def test_state_of_the_same_attention_everywhere() -> None:
     cut = build.spread(instance, Topology(instance.hardware), "a", shape, 2, 4, 1)
     assert cut is not None
     assert cut.cards == 8
-    assert 8 * 8192 * physics.state_on_card(shape, cut.device) == 5.875 * GIB
+    assert 8 * physics.state_on_card(shape, cut.device, Tokens(8192.0)) == 5.875 * GIB
 
 
 def test_one_expert_each() -> None:
@@ -124,8 +127,8 @@ def test_one_expert_each() -> None:
     assert isinstance(layout, Spread)
     assert layout.weights(shape, cut.device)[1] == one
     for tokens in (1.0, 3.0, 300.0):
-        assert sections.busiest_touched(shape.routed, tokens, 8) == pytest.approx(1.0)
-    assert sections.spread_experts(shape, shape.routed, cut.device, 1.0, 8, 1) == pytest.approx(
+        assert sections.busiest_touched(shape.routed, tokens, 8, 1) == pytest.approx(1.0)
+    assert sections.spread_experts(shape, shape.routed, cut.device, 1.0, 8, 1, 1) == pytest.approx(
         one / cut.device.bandwidth
     )
 
@@ -139,7 +142,7 @@ def test_micro_batches(pooled: bool) -> None:
     chain, lots = one.device.layout, many.device.layout
     assert isinstance(chain, Apart)
     assert isinstance(lots, Apart)
-    batch, context = 4096.0, 500.0
+    batch, context = 4096.0, Tokens(500.0)
     kept = shape.own_params if pooled else shape.attention_params
     sums = (2.0 if pooled else 1.0) * shape.layers
 

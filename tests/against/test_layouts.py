@@ -126,7 +126,7 @@ def _can_be(instance: Instance, network: Network, name: str, model: str, degrees
     heads, kv = llm.num_attention_heads, 1 if llm.kv_lora_rank else llm.num_key_value_heads
     widths = {llm.intermediate_size, llm.moe_intermediate_size or tp}
     divides = not heads % tp and not any(width % tp for width in widths) and (not kv % tp or not tp % kv)
-    if not llm.experts or ep < 2 or ep > llm.experts or group.scale_up is None or not divides or tp > group.per_server:
+    if not llm.experts or ep < 2 or llm.experts % ep or group.scale_up is None or not divides or tp > group.per_server:
         return False
     if dp > 1:
         together = ep == tp * dp and (ep <= group.per_server or ep % group.per_server == 0)

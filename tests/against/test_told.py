@@ -20,7 +20,7 @@ NEAR = 2e-6
 
 @cache
 def full(seed: int) -> tuple[Document, Plan]:
-    document = wide_document(seed)
+    document = wide_document(seed, alike=True)
     return document, solve(built(document))
 
 

@@ -82,12 +82,18 @@ def test_the_instances_are_of_every_sort() -> None:
         turned = sum(result.served for result in plan.workloads.values()) < made.rate * (1.0 - NEAR)
         count["drops"] += made.drops
         count["turned away"] += turned
+        types = {kind for pool in plan.pools for kind in made.models[pool.model].layer_kinds if pool.measured is None}
+        count["sliding layers"] += "sliding_attention" in types
+        count["linear layers"] += "linear_attention" in types
+        cut = {pool.model for pool in plan.pools if pool.parallelism.pp > 1}
+        count["stages of several kinds"] += any(len(set(made.models[name].layer_kinds)) > 1 for name in cut)
         count[made.objective] += 1
     least = {
         "infeasible": 60, "optimal": 150, "TP": 40, "PP": 20, "PP across servers": 4, "units that do not nest": 8,
         "lengths": 80, "lengths, some of one token": 30, "handed over": 40, "handed over, some of one token": 10,
         "targets, batch given": 10, "first token": 15, "paced": 8, "measured": 15, "bundles": 12, "rented": 8,
         "steps": 4, "steps for sale": 30, "at least": 20, "spare": 25, "drain": 30, "drops": 25, "turned away": 8,
+        "sliding layers": 10, "linear layers": 10, "stages of several kinds": 4,
         "effective_cost": 15, "cost": 30, "throughput": 15, "gpus": 15, "headroom": 15, "power": 15,
     }  # fmt: skip
     assert {name: count[name] for name, number in least.items() if count[name] < number} == {}, count

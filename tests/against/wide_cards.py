@@ -1,6 +1,7 @@
 """One GPU of a unit of any cut, from the described hardware alone: times, weights and state of its slowest stage."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.hardware import Group
@@ -8,7 +9,8 @@ from models.instance import Instance
 from models.llm import Llm
 from models.workload import LengthClass as Length
 from models.workload import Workload
-from tests.against.accounting import Weights, kv_per_token
+from tests.against import contexts
+from tests.against.accounting import Weights
 from tests.against.network import Channel, Network
 
 NEVER = float("inf")
@@ -73,6 +75,7 @@ def cuts(instance: Instance, network: Network, name: str, model: str) -> list[Cu
 
 def _divides(tp: int, llm: Llm) -> bool:
     whole = llm.num_attention_heads % tp == 0 and llm.intermediate_size % tp == 0
+    whole = whole and not any(heads and heads % tp for heads in (llm.linear_num_key_heads, llm.linear_num_value_heads))
     return whole and (llm.num_key_value_heads % tp == 0 or tp % llm.num_key_value_heads == 0)
 
 
@@ -114,17 +117,19 @@ class Card:
         self.matrix = peaks.get(llm.weights, peaks["bf16"]) * share.compute
         self.bandwidth = group.accelerator.bandwidth * share.bandwidth
         self.size = Weights.of(llm)
-        layers, pp = llm.num_hidden_layers, cut.pp
+        kinds, pp = contexts.layers_of(llm), cut.pp
+        layers = len(kinds)
         self.most_layers = math.ceil(layers / pp)
-        first, last = self.most_layers / layers, (layers // pp) / layers  # the first stages have the most
-        self.stages = [(1.0, True, True)] if pp == 1 else [(first, False, True), (last, True, False)]
-        """Share of the layers, whether it has the output head, whether it gathers the embedding rows."""
-        heads = llm.num_key_value_heads
-        self.kv = kv_per_token(llm) * first * math.ceil(heads / cut.tp) / heads
-        """Bytes of a token's state on one GPU."""
+        first = self.most_layers / layers
+        self.stages, dealt = [], 0
+        for number in range(pp):  # the first stages have the most
+            mine = kinds[dealt : dealt + layers // pp + (number < layers % pp)]
+            dealt += len(mine)
+            self.stages.append((mine, number == pp - 1, pp == 1 or number < pp - 1))
+        """Layers, whether it has the output head, whether it gathers the embedding rows."""
         table = 2.0 * self.size.head
         body = self.size.read - table
-        self.bodies = [share * body + (table if head else 0.0) for share, head, _ in self.stages]
+        self.bodies = [len(mine) / layers * body + (table if head else 0.0) for mine, head, _ in self.stages]
         self.weights = (self.size.kept if pp == 1 else first * body + table) / cut.tp
         """The first stage holds the input embedding, the last the output head."""
 
@@ -142,29 +147,34 @@ class Card:
             total += payload / cut.hop[0] + cut.hop[1]
         return total
 
-    def _score(self) -> float:
-        return 4.0 * self.llm.num_hidden_layers * self.llm.num_attention_heads * self.llm.head_dim
+    def keeps(self, weighted: Sequence[tuple[float, float]]) -> float:
+        """State of one GPU of the fullest stage: mean over requests of so many tokens."""
+        return max(
+            sum(weight * contexts.keeps(self.llm, mine, tokens, self.cut.tp) for weight, tokens in weighted)
+            for mine, _, _ in self.stages
+        )
 
     def prefill(self, one: Length) -> tuple[float, float, float]:
         """Compute, memory, beside."""
         new = one.input - one.cached
-        pairs = new * one.cached + new * (new + 1) / 2
-        compute, memory = [], []
-        for (share, head, rows), body in zip(self.stages, self.bodies, strict=True):
-            attention = share * pairs * self._score() + (2.0 * self.size.head if head else 0.0)
-            compute.append(share * 2.0 * new * self.size.layer / self.matrix + attention / self.other)
+        compute, memory, layers = [], [], self.llm.num_hidden_layers
+        for (mine, head, rows), body in zip(self.stages, self.bodies, strict=True):
+            attention = contexts.work(self.llm, mine, contexts.pairs(self.llm, mine, new, one.cached), new)
+            attention += 2.0 * self.size.head if head else 0.0
+            compute.append(len(mine) / layers * 2.0 * new * self.size.layer / self.matrix + attention / self.other)
             memory.append((body + (2.0 * self.llm.hidden_size * new if rows else 0.0)) / self.bandwidth)
         return max(compute) / self.cut.tp, max(memory) / self.cut.tp, self.beside(new)
 
-    def step(self, context: float) -> Step:
-        """A decode step at a mean context."""
-        compute, seen = [], (context + 1.0) * kv_per_token(self.llm)
-        heads, each = self.llm.num_key_value_heads, []
-        kept = math.ceil(heads / self.cut.tp) / heads
-        for share, head, _ in self.stages:
-            attention = share * (context + 1.0) * self._score() + (2.0 * self.size.head if head else 0.0)
-            compute.append((share * 2.0 * self.size.layer / self.matrix + attention / self.other) / self.cut.tp)
-            each.append((2.0 * self.llm.hidden_size / self.cut.tp + share * seen * kept) / self.bandwidth)
+    def step(self, one: Length) -> Step:
+        """A decode step of requests of a length."""
+        compute, each, llm = [], [], self.llm
+        for mine, head, _ in self.stages:
+            seen = contexts.visible(llm, mine, one.input, one.output)
+            attention = contexts.work(llm, mine, seen, 1) + (2.0 * self.size.head if head else 0.0)
+            matrices = len(mine) / llm.num_hidden_layers * 2.0 * self.size.layer / self.matrix
+            compute.append((matrices + attention / self.other) / self.cut.tp)
+            moved = contexts.moves(llm, mine, seen, self.cut.tp)
+            each.append((2.0 * llm.hidden_size / self.cut.tp + moved) / self.bandwidth)
         fixed = self.beside(0.0)
         weights = max(self.bodies) / self.bandwidth / self.cut.tp
         return Step(weights, max(each), max(compute), fixed, self.beside(1.0) - fixed)
@@ -201,9 +211,9 @@ class Load:
         spent = [(share, max(c, m) + beside) for share, (c, m, beside) in first]
         calls = sum(one.share * (one.output - 1) for one in classes)
         weights = [one.share * (one.output - 1) / calls if calls else one.share for one in classes]
-        steps = [card.step(one.input + (one.output - 1) / 2) for one in classes]
+        steps = [card.step(one) for one in classes]
         most = workload.longest_total - 1
-        held = sum(w * (one.input + one.output - 1) for w, one in zip(weights, classes, strict=True))
+        held = [(w, one.input + one.output - 1) for w, one in zip(weights, classes, strict=True)]
         longest = max(classes, key=lambda one: card.prefill(one)[0])
         return Load(
             compute=sum(share * part[0] for share, part in first),
@@ -221,8 +231,8 @@ class Load:
                 steps[0].beside,
                 sum(w * s.each_beside for w, s in zip(weights, steps, strict=True)),
             ),
-            held=card.kv * (most if workload.longest or not calls else held),
-            largest=card.kv * most,
-            input=card.kv * workload.longest_input,
+            held=card.keeps([(1.0, most)] if workload.longest or not calls else held),
+            largest=card.keeps([(1.0, most)]),
+            input=card.keeps([(1.0, workload.longest_input)]),
             tokens=(sum(one.share * (one.input - one.cached) for one in classes), calls),
         )

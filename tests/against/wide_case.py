@@ -6,7 +6,7 @@ from functools import cache
 from ortools.linear_solver import pywraplp
 
 from models.instance import Instance
-from tests.against.accounting import kv_per_token
+from tests.against import contexts
 from tests.against.network import Network, trips
 from tests.against.programs import INFINITY, Case, Counts, Recipe, Stage, solved
 from tests.against.wide_cards import NEVER
@@ -27,8 +27,8 @@ def wide_case(instance: Instance, schemes: Sequence[str], units: Sequence[Wide] 
                 recipes.append(Recipe(name, begin, first.load.get(name, {}), 0.0, first.startup))
             if first.stage != "prefill" or not workload.decodes:
                 continue
-            token = kv_per_token(instance.models[workload.model])
-            sizes = [(one.share, one.input * token) for one in workload.classes if one.output > 1]
+            llm = instance.models[workload.model]
+            sizes = [(one.share, contexts.state(llm, one.input)) for one in workload.classes if one.output > 1]
             for j, second in enumerate(built):
                 if second.stage != "decode" or name not in second.seconds:
                     continue

@@ -14,7 +14,7 @@ from api.new.command import compose
 from models import blanks, files
 from models.errors import BadInput
 from tests.api.kubernetes import H100, listed, node
-from tests.api.test_new_models import DEEPSEEK, LLAMA, QWEN3_MOE
+from tests.api.test_new_models import DEEPSEEK, GEMMA_3, GPT_OSS, LLAMA, QWEN3, QWEN3_MOE, QWEN3_NEXT
 
 DEMAND = ("--rate", "5/s", "--input", "2000", "--output", "300")
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -25,6 +25,10 @@ MODELS = {
     "llama": {**LLAMA, "quantization_config": None, "layer_types": ["full_attention"], "sliding_window": None},
     "moe": {**QWEN3_MOE, "shared_expert_intermediate_size": None, "mlp_only_layers": [], "decoder_sparse_step": 1},
     "deepseek": DEEPSEEK,
+    "gemma-3": GEMMA_3,
+    "gpt-oss": {**GPT_OSS, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]},
+    "qwen3-next": QWEN3_NEXT,
+    "windows": {**QWEN3, "sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 4},
     "seeing": {"model_type": "llava", "text_config": LLAMA, "torch_dtype": "bfloat16"},
 }
 

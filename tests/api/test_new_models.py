@@ -9,6 +9,7 @@ import pytest
 from api.cli import main
 from api.new.config import KNOWN, understand
 from models import catalog
+from models.llm import published
 
 DEMAND = ("--rate", "5/s", "--input", "2000", "--output", "300")
 LLAMA = {
@@ -37,6 +38,35 @@ DEEPSEEK = {
     **{"n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048},
     **{"first_k_dense_replace": 3, "moe_layer_freq": 1, "n_group": 8, "topk_group": 4, "topk_method": "noaux_tc"},
     "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+}
+MISTRAL = {**LLAMA, "model_type": "mistral", "sliding_window": 4096}
+GEMMA_3: dict[str, Any] = {
+    **{"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "torch_dtype": "bfloat16"},
+    "text_config": {
+        **{"head_dim": 128, "hidden_size": 5376, "intermediate_size": 21504, "model_type": "gemma3_text"},
+        **{"num_attention_heads": 32, "num_hidden_layers": 62, "num_key_value_heads": 16, "sliding_window": 1024},
+        **{"query_pre_attn_scalar": 168, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}},
+    },
+    "vision_config": {},
+}
+GPT_OSS = {
+    **{"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "attention_bias": True, "head_dim": 64},
+    **{"num_hidden_layers": 36, "hidden_size": 2880, "intermediate_size": 2880, "vocab_size": 201088},
+    **{"num_attention_heads": 64, "num_key_value_heads": 8, "num_local_experts": 128, "num_experts_per_tok": 4},
+    **{"experts_per_token": 4, "sliding_window": 128, "max_position_embeddings": 131072},
+    "layer_types": ["sliding_attention", "full_attention"] * 18,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+    "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]},
+}
+QWEN3_NEXT = {
+    **{"model_type": "qwen3_next", "num_hidden_layers": 48, "hidden_size": 2048, "head_dim": 256, "vocab_size": 151936},
+    **{"num_attention_heads": 16, "num_key_value_heads": 2, "intermediate_size": 5120, "num_experts": 512},
+    **{"num_experts_per_tok": 10, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512},
+    **{"decoder_sparse_step": 1, "mlp_only_layers": [], "full_attention_interval": 4, "linear_conv_kernel_dim": 4},
+    **{"linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128},
+    **{"linear_value_head_dim": 128, "tie_word_embeddings": False, "torch_dtype": "bfloat16"},
+    "max_position_embeddings": 262144,
 }
 
 
@@ -193,7 +223,64 @@ def test_windows_that_hide_nothing_are_no_windows() -> None:
     assert shape({**LLAMA, "layer_types": ["full_attention"] * 32})
     assert shape({**LLAMA, "sliding_window": 262144})
     assert shape({**QWEN3, "sliding_window": 4096})
-    assert set(refused({**QWEN3, "sliding_window": 4096, "use_sliding_window": True})) == {"sliding_window"}
+    assert "sliding_window" not in shape({**QWEN3, "sliding_window": 4096})
+
+
+def test_windows() -> None:
+    assert shape({**MISTRAL, "sliding_window": None}).get("sliding_window") is None
+    assert shape(MISTRAL)["sliding_window"] == 4096
+    slides = {**QWEN3, "sliding_window": 4096, "use_sliding_window": True}
+    assert set(refused(slides)) == {"max_window_layers"}
+    assert "sliding_window" not in shape({**slides, "max_window_layers": 32})
+    found = shape({**slides, "max_window_layers": 30})
+    assert found["layer_types"] == ["full_attention"] * 30 + ["sliding_attention"] * 2
+    assert shape({**slides, "max_window_layers": 0}).get("layer_types") is None
+    assert set(refused({**slides, "max_window_layers": "30"})) == {"max_window_layers"}
+    assert set(refused({**QWEN3_MOE, "sliding_window": 4096, "use_sliding_window": True})) == {"sliding_window"}
+
+
+def test_gemma_3_leaves_its_pattern_and_vocabulary_to_defaults() -> None:
+    found, problems = understand(GEMMA_3, "config.json")
+    assert not problems
+    assert found is not None
+    entry = catalog.entry("models", "gemma-3-27b-it")
+    assert entry is not None
+    same = set(entry) - {"name", "repository", "source"}
+    assert {key: found.keys[key] for key in same} == {key: entry[key] for key in same}
+    assert any("262208" in remark for remark in found.remarks)
+    inner = {**GEMMA_3["text_config"], "_sliding_window_pattern": 4}
+    assert shape({**GEMMA_3, "text_config": inner})["sliding_window_pattern"] == 4
+    listed = ["sliding_attention"] * 61 + ["full_attention"]
+    assert shape({**GEMMA_3, "text_config": {**inner, "layer_types": listed}})["sliding_window_pattern"] == 62
+
+
+def test_gpt_oss_lists_its_layers() -> None:
+    found, problems = understand(GPT_OSS, "config.json")
+    assert not problems
+    assert found is not None
+    entry = catalog.entry("models", "gpt-oss-120b")
+    assert entry is not None
+    same = set(entry) - {"name", "repository", "source", "qk_norm", "quantization_config"}
+    assert {key: found.keys[key] for key in same} == {key: entry[key] for key in same}
+    assert found.keys["weights"] == "int4"
+    assert any("MXFP4" in remark for remark in found.remarks)
+    uneven = ["full_attention", "sliding_attention", "sliding_attention"] * 12
+    assert shape({**GPT_OSS, "layer_types": uneven})["layer_types"] == uneven
+    assert set(refused({**GPT_OSS, "layer_types": ["chunked_attention"] * 36})) == {"layer_types"}
+    assert set(refused({**GPT_OSS, "sliding_window": None})) == {"sliding_window"}
+
+
+def test_linear_layers() -> None:
+    found = shape(QWEN3_NEXT)
+    assert (found["full_attention_interval"], found["attn_output_gate"], found["n_shared_experts"]) == (4, True, 1)
+    assert "layer_types" not in found
+    by_default = {key: value for key, value in QWEN3_NEXT.items() if key != "full_attention_interval"}
+    assert shape(by_default) == found
+    listed = (["linear_attention"] * 3 + ["full_attention"]) * 12
+    assert shape({**QWEN3_NEXT, "layer_types": listed}) == found
+    missing = refused({**QWEN3_NEXT, "linear_key_head_dim": None, "linear_conv_kernel_dim": None})
+    assert set(missing) == {"linear_key_head_dim", "linear_conv_kernel_dim"}
+    assert set(refused({**QWEN3, "layer_types": listed})) == {"layer_types"}
 
 
 @pytest.mark.parametrize("name", catalog.names("models"))
@@ -201,16 +288,19 @@ def test_the_catalog_reads_as_a_configuration(name: str) -> None:
     """Catalog entries keep the keys of config.json, so they must come out as they are."""
     entry = catalog.entry("models", name)
     assert entry is not None
-    found = shape(entry)
+    shared = entry.get("n_shared_experts", 0) * entry.get("moe_intermediate_size", 0)  # as Qwen says it
+    found = shape({**entry, "shared_expert_intermediate_size": shared or None})
     same = set(entry) - {"name", "repository", "source", "quantization_config", "qk_norm", "num_nextn_predict_layers"}
     assert {key: found[key] for key in same} == {key: entry[key] for key in same}
     assert found.get("qk_norm", False) is entry["qk_norm"]
-    assert found["weights"] == ("fp8" if "quantization_config" in entry else "bf16")
+    assert found["weights"] == published(entry.get("quantization_config"))
 
 
 @pytest.mark.parametrize("kind", sorted(KNOWN))
 def test_every_known_architecture_is_read(kind: str) -> None:
-    found, problems = understand({**DEEPSEEK, **QWEN3_MOE, "num_local_experts": 8, "model_type": kind}, "config.json")
+    linear = {key: QWEN3_NEXT[key] for key in QWEN3_NEXT if key.startswith("linear_")}
+    every = {**DEEPSEEK, **QWEN3_MOE, **linear, "num_local_experts": 8, "model_type": kind}
+    found, problems = understand(every, "config.json")
     keys = {problem.path.removeprefix("config.json ") for problem in problems}
     assert found or keys == {"num_experts", "num_local_experts", "n_routed_experts", "kv_lora_rank"}
 

@@ -11,7 +11,7 @@ from api.cli import main
 from tests.golden.reading import ENTRIES
 from tests.instances import ROOT
 
-FILES = ROOT / "instances" / "routing"
+FILES = ROOT / "instances" / "chapter" / "routing"
 GOLDEN = {entry.id: entry.exact for entry in ENTRIES}
 Run = Callable[..., tuple[int, Any]]
 

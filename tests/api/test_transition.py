@@ -11,7 +11,7 @@ from api.cli import main
 from tests.golden.reading import ENTRIES
 from tests.instances import EIGHT, ROOT
 
-FILES = ROOT / "instances" / "transition"
+FILES = ROOT / "instances" / "chapter" / "transition"
 GOLDEN = {entry.id: entry.exact for entry in ENTRIES}
 Run = Callable[..., tuple[int, Any]]
 

@@ -10,8 +10,8 @@ from models.experts.placement import Placement
 from solver.experts.bounds import KINDS, bounds
 from solver.experts.certificate import LayerBound, from_json, plain, tightened
 from solver.experts.place import place
-from solver.experts.result import card_times
 from solver.experts.thresholds import attempt, case, holds
+from solver.experts.times import card_times
 from solver.experts.verify import proves, verify
 from tests.experts.synthetic import arbitrary, even, every_placement, skewed
 

@@ -9,7 +9,7 @@ from models.experts.layout import TOKENS, Layout
 from models.experts.loads import loads
 from solver.experts import budget, nodes
 from solver.experts.place import place
-from solver.experts.result import card_times
+from solver.experts.times import card_times
 from tests.experts.synthetic import drifted, skewed
 
 

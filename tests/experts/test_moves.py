@@ -11,8 +11,8 @@ from models.experts.placement import EMPTY, Placement
 from solver.experts.moves import migrate, relabelled
 from solver.experts.payback import Payback, copies, copy_time, fitting
 from solver.experts.place import place
-from solver.experts.result import card_times
 from solver.experts.robust import place_for_all
+from solver.experts.times import card_times
 from solver.experts.transition import Terms, transition
 from tests.experts.synthetic import drifted, skewed
 

@@ -11,8 +11,8 @@ from models.experts.loads import loads
 from solver.experts import counts
 from solver.experts.pack import largest_first
 from solver.experts.place import place
-from solver.experts.result import card_times
 from solver.experts.solve import Options, solve
+from solver.experts.times import card_times
 from tests.experts.synthetic import skewed
 
 some = settings(max_examples=60, deadline=None, derandomize=True, database=None)

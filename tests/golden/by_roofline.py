@@ -44,7 +44,7 @@ def decode_weight_bytes(model: str, batch: int, context: int) -> float:
 
 
 def decode_kv_bytes(model: str, batch: int, context: int) -> float:
-    return work.decode_kv_read_bytes(batch, context, shape(model).kv_per_token)
+    return work.decode_kv_read_bytes(batch, context, shape(model).kv.per_token)
 
 
 def effective_peak(peak: str, efficiency: float) -> float:

@@ -1,5 +1,6 @@
 """Every file of instances/chapter gives what the chapter says: golden values, or numbers as the chapter prints them."""
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -43,6 +44,8 @@ SHORT = {"replicas": GOLDEN["s9-2-4-short-colocated"], "chunked": GOLDEN["ex-9-2
 LONG = {"chunked": GOLDEN["ex-9-2-chunked-8-long-output"]}
 HIT = {"chunked": GOLDEN["ex-9-2-chunked-8-prefix-hit"]}
 WHOLE = {"replicas": None, "chunked": None}
+ALL_PREFILL = 4.0 * (GOLDEN["s9-2-4-a100-p-before"] + GOLDEN["s9-2-4-short-h20-p"])
+"""Prefill of all eight cards; nothing decodes."""
 
 SAID = {
     "eight-cards": Says(
@@ -126,6 +129,10 @@ SAID = {
 }
 """File -> what the chapter says of it. forty-per-cent has no plan, and a test of its own."""
 INFEASIBLE = {"forty-per-cent"}
+ENDS = {"one-output-token"}
+"""Of requests that end with prefill; a test of its own."""
+APART = {"attention-apart"}
+"""Of schemes for which the chapter has no numbers; tests/solver/test_flips.py works them out."""
 BOUGHT = {
     "output-4097-bundles": ("pd-direct", 32, 5.41),  # the chapter's 5.04 splits every group alike
     "output-4097-bundles-free": ("chunked", 24, 4.52),
@@ -149,11 +156,12 @@ def near(value: float, printed: bool = False) -> object:
 
 
 def test_every_file_is_covered() -> None:
-    assert {path.stem for path in CHAPTER.iterdir()} == {*SAID, *INFEASIBLE, *BOUGHT}
-    assert {path.suffix for path in CHAPTER.iterdir()} == {".yaml"}
+    assert {path.stem for path in CHAPTER.glob("*.yaml")} == {*SAID, *INFEASIBLE, *ENDS, *APART, *BOUGHT}
+    others = {path.name for path in CHAPTER.iterdir() if path.suffix != ".yaml"}
+    assert others == {"layer", "routing", "transition"}  # questions of other commands, each with tests of its own
 
 
-@pytest.mark.parametrize("name", [*SAID, *INFEASIBLE, *BOUGHT])
+@pytest.mark.parametrize("name", [*SAID, *INFEASIBLE, *ENDS, *APART, *BOUGHT])
 def test_file_says_where_it_comes_from(name: str) -> None:
     instance = load(CHAPTER / f"{name}.yaml")
     assert instance.name == name
@@ -327,3 +335,22 @@ def test_a_compact_state_halves_the_bytes_and_changes_nothing_else() -> None:
     held = (decode.memory.kv + decode.memory.buffers) / 2**30
     assert held == pytest.approx(GOLDEN["ex-9-8-mla-total"], rel=1e-6)
     assert decode.utilisation == pytest.approx(3.5 / GOLDEN["ex-9-8-direct-throughput"], rel=1e-6)
+
+
+def test_requests_of_one_token_need_no_decode_and_no_handoff() -> None:
+    """All eight cards prefill, whatever the scheme: nothing is left that could be separated."""
+    plan = plan_of("one-output-token")
+    assert plan.throughput == pytest.approx(ALL_PREFILL, rel=1e-6)
+    assert {pool.stage for pool in plan.pools} == {"prefill"}
+    assert plan.handoffs == []
+    assert plan.workloads["classify"].tpot_s.at_load is None
+    rows = rows_of("one-output-token")
+    assert all(rows[name].throughput == pytest.approx(ALL_PREFILL, rel=1e-6) for name in ("replicas", "chunked"))
+
+
+def test_every_file_has_a_place_in_the_list_of_examples() -> None:
+    page = (CHAPTER.parents[1] / "docs" / "reference" / "chapter.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ") and "|---" not in line][1:]
+    named = {name for row in rows for name in re.findall(r"`([\w/-]+)`", row)}
+    there = {path.relative_to(CHAPTER).with_suffix("").as_posix() for path in CHAPTER.rglob("*.yaml")}
+    assert named == there

@@ -30,6 +30,7 @@ def current(**pool: Any) -> str:
 
 
 MODEL, GROUP = "models.qwen3-8b", "hardware.groups.a100"
+WINDOW, SLIDES = f"{MODEL}.sliding_window=4096", ["sliding_attention"] * 36
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,48 @@ MODEL, GROUP = "models.qwen3-8b", "hardware.groups.a100"
             "at most 8",
         ),
         ([f"{MODEL}.kv_lora_rank=512"], f"{MODEL}.qk_nope_head_dim", "kv_lora_rank makes it an MLA model", "a whole"),
-        ([f"{MODEL}.sliding_window=4096"], f"{MODEL}.sliding_window", "not supported yet", "full attention"),
+        # kinds of layers
+        ([f"{MODEL}.layer_types=[full_attention]"], f"{MODEL}.layer_types", "one kind for each of", "a list of 36"),
+        (
+            [f"{MODEL}.layer_types=[{', '.join(['chunked_attention'] * 36)}]"],
+            f"{MODEL}.layer_types[35]",
+            "none of the words",
+            "'sliding_attention'",
+        ),
+        ([f"{MODEL}.layer_types=[{', '.join(SLIDES)}]"], f"{MODEL}.sliding_window", "has sliding_attention", "tokens"),
+        ([f"{MODEL}.sliding_window_pattern=6"], f"{MODEL}.sliding_window", "pattern has a window", "tokens"),
+        ([f"{MODEL}.sliding_window=0"], f"{MODEL}.sliding_window", "greater than or equal to 1", "1 or more"),
+        (
+            [WINDOW, f"{MODEL}.sliding_window_pattern=6", f"{MODEL}.layer_types=[{', '.join(SLIDES)}]"],
+            f"{MODEL}.layer_types",
+            "contradicts sliding_window_pattern = 6",
+            "full_attention in each layer that 6 divides",
+        ),
+        (
+            [WINDOW, f"{MODEL}.sliding_window_pattern=6", f"{MODEL}.full_attention_interval=4"],
+            f"{MODEL}.full_attention_interval",
+            "beside sliding_window_pattern",
+            "one of them",
+        ),
+        (
+            [f"{MODEL}.full_attention_interval=4"],
+            f"{MODEL}.linear_num_key_heads",
+            "layers have linear attention",
+            "or recurrent_state",
+        ),
+        (
+            [f"{MODEL}.full_attention_interval=4", f"{MODEL}.linear_num_key_heads=16"],
+            f"{MODEL}.linear_conv_kernel_dim",
+            "layers have linear attention",
+            "a whole number",
+        ),
+        ([f"{MODEL}.recurrent_state=1 MB"], f"{MODEL}.recurrent_state", "no layer has linear", "linear_attention"),
+        (
+            [f"{MODEL}.handoff_state={{catalog: Qwen3-32B, sliding_window_pattern: 6}}"],
+            f"{MODEL}.handoff_state.sliding_window",
+            "pattern has a window",
+            "tokens",
+        ),
         # what may be bought
         ([bundle(cards={"a10": 4})], "hardware.bundles.b.cards.a10", "no group of this name", "one of a100, h20"),
         ([bundle(cards={})], "hardware.bundles.b.cards", "is empty", "at least 1 item"),

@@ -25,7 +25,7 @@ def entry(kind: str, name: str) -> dict[str, Any]:
         ("accelerators", "A100-SXM-80GB A100-PCIe-40GB H20-SXM5-96GB H100-SXM-80GB H200-SXM-141GB B200 L40S MI300X"),
         ("servers", "DGX-A100-80GB HGX-H100 HGX-H200 HGX-B200 HGX-H20"),
         ("models", "Qwen3-8B Qwen3-32B Qwen3-32B-FP8 Qwen3-235B-A22B DeepSeek-V3 Llama-3.1-8B Llama-3.1-70B"),
-        ("models", "Mixtral-8x22B"),
+        ("models", "Mixtral-8x22B gemma-3-27b-it gpt-oss-120b Qwen3-Next-80B-A3B-Instruct"),
         ("cpus", "Xeon-Platinum-8452Y"),
         ("links", "NIC-10G NIC-25G NIC-50G NIC-100G NIC-200G NIC-400G NVLink-3 NVLink-4 NVLink-5 PCIe-4 PCIe-5"),
     ],
@@ -66,7 +66,8 @@ def test_models_read_as_shapes(name: str) -> None:
     resolved, problems = resolve({"models": {"m": {"catalog": name}}})
     assert not problems
     llm = Llm.model_validate(resolved["models"]["m"])
-    assert llm.weights == ("fp8" if llm.quantization_config else "bf16")
+    expected = {None: "bf16", "fp8": "fp8", "mxfp4": "int4"}
+    assert llm.weights == expected[(llm.quantization_config or {}).get("quant_method")]
 
 
 @pytest.mark.parametrize("name", catalog.names("servers"))

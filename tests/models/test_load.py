@@ -63,7 +63,7 @@ def change(path: str, value: object) -> dict[str, Any]:
         ("workloads.reasoning.deny", ["a100", "h20"], "leaves no group"),
         ("models", {}, "at least 1 item"),
         ("models.qwen3-8b.catalog", "Qwen3-8", 'did you mean "Qwen3-8B"'),
-        ("models.qwen3-8b.weights", "int3", "'bf16' or 'fp8'"),
+        ("models.qwen3-8b.weights", "int3", "'bf16', 'fp8' or 'int4'"),
         ("models.qwen3-8b.num_key_value_heads", 5, "does not divide"),
         ("models.qwen3-8b.handoff_state", "DeepSeek-V4", 'did you mean "DeepSeek-V3"'),
         ("models.qwen3-8b.query_work", "added", "needs a handoff_state"),
@@ -121,7 +121,7 @@ def test_one_problem_is_said_with_its_place(path: str, value: object, words: str
         ("hardware.groups.a100.at", "north", "not supported yet"),
         ("hardware.links.rdma.within", [], "not supported yet"),
         ("limits", {"budget": {"total": 1}}, "not supported yet"),
-        ("schemes.allow", ["expert-pool"], "not supported yet"),
+        ("schemes.allow", ["encode-pd"], "not supported yet"),
         ("limits", {"spare": {"units": 1, "servers": 1}}, "not supported yet"),
         ("models.qwen3-8b.adapters", ["a"], "not supported yet"),
     ],
@@ -283,3 +283,12 @@ def test_more_cards_than_are_counted_exactly_are_refused() -> None:
 def test_a_wrong_value_is_one_problem_that_says_what_would_be_right(path: str, value: object, accepted: str) -> None:
     problems = refused(change(path, value))
     assert [(p.path, p.accepted) for p in problems] == [(path, accepted)]
+
+
+PLANS = [path for path in sorted(EIGHT.parents[1].glob("*/*.yaml")) if path.parent.name != "catalog"]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_instance_reads_back_from_its_resolved_document(path: Path) -> None:
+    instance = load(path)
+    assert build(files.parse(files.dump(instance.document()))).sha256() == instance.sha256()

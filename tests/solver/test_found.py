@@ -202,3 +202,17 @@ def test_a_step_time_of_nothing_is_refused_by_the_verifier() -> None:
     for step in (0.0, -1.0, 1e-9):
         pools = [pool.model_copy(update={"step_s": step}) for pool in plan.pools]
         assert verify(plan.model_copy(update={"pools": pools}), instance)
+
+
+def test_one_more_server_counts_where_units_do_not_nest_in_servers() -> None:
+    """A unit of three in each server of four: a fifth server brings a fifth unit, a fourth of what there is."""
+    instance = made(
+        f"{{groups: {{a: {{{A100}, servers: 4, per_server: 4, price: 1/h}}}}}}",
+        "{m: {catalog: Qwen3-8B}}",
+        "{w: {model: m, rate: 10/s, input: 2000, output: 200}}",
+        measured="{three: {group: a, model: m, tp: 3, rates: {w: 10/s}}}",
+        schemes="{allow: [replicas]}",
+    )
+    more = next(row for row in solve(instance).marginal if row.name == "cards[a]")
+    assert more.step == 4.0
+    assert more.gain == pytest.approx(10.0)

@@ -16,6 +16,7 @@ from models.instance import Instance
 from models.load import build
 from models.plan import Plan
 from solver import physics, units
+from solver.attention import Tokens
 from solver.formulas import parallel
 from solver.solve import Options, solve
 
@@ -80,9 +81,9 @@ def test_weights_and_state_of_a_gpu() -> None:
     assert physics.weights_on_card(shape, card(8)) == 17_638_426_624
     # of 3 stages the first keeps 27/80 of layers and norms and the embedding: 46 205 342 884.8 + 2 101 346 304 B
     assert physics.weights_on_card(shape, card(2, 3)) == pytest.approx((46_205_343_129.6 + 2_101_346_304) / 2, rel=NEAR)
-    assert physics.state_on_card(shape, card(2)) == 163_840
-    assert physics.state_on_card(shape, card(16)) == 40_960  # one of eight heads, on two GPUs each
-    assert physics.state_on_card(shape, card(2, 3)) == pytest.approx(163_840 * 27 / 80, rel=NEAR)
+    assert physics.state_on_card(shape, card(2), Tokens(1.0)) == 163_840
+    assert physics.state_on_card(shape, card(16), Tokens(1.0)) == 40_960  # one of eight heads, on two GPUs each
+    assert physics.state_on_card(shape, card(2, 3), Tokens(1.0)) == pytest.approx(163_840 * 27 / 80, rel=NEAR)
 
 
 def test_decode_step_at_tp2() -> None:

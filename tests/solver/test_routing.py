@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.routing import Routing
+from solver.crossovers import changes
 from solver.formulas import prefetch
 from solver.routing import quota
 from solver.routing.choose import best, candidates
-from solver.routing.flips import changes, flips
+from solver.routing.flips import flips
 from solver.routing.law import Law, behind, in_turn
 from solver.routing.objectives import Outcome, best_for_all, best_for_target
 from solver.routing.restore import Page, given_up, restore

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from models import catalog
 from models.llm import Llm
+from solver.attention import Layers, State
 from solver.formulas import separation as formulas
 from solver.separation import Handoffs, handoffs
 
@@ -59,7 +60,7 @@ def test_the_same_bytes_in_more_transfers_cost_their_startups() -> None:
 @given(st.integers(2, 100), st.integers(1, 20_000), st.floats(1e9, 1e12))
 @some
 def test_at_the_critical_startup_a_step_and_a_handoff_take_equally_long(layers: int, tokens: int, link: float) -> None:
-    per_token = 4096.0 * layers  # never less than a step hands over from some tokens on
-    start = Handoffs(layers, 1024, 2.0, per_token, link, 0.0).critical_startup(tokens)
-    there = Handoffs(layers, 1024, 2.0, per_token, link, start)
+    kept = State(Layers(), 4096.0 * layers, 1)  # never less than a step hands over from some tokens on
+    start = Handoffs(layers, 1024, 2.0, kept, link, 0.0).critical_startup(tokens)
+    there = Handoffs(layers, 1024, 2.0, kept, link, start)
     assert there.step_seconds() == pytest.approx(there.pd_seconds(tokens, 2), rel=1e-6)

@@ -1,0 +1,1 @@
+"""`inferplan layer`: what one layer costs where."""

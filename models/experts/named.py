@@ -1,0 +1,49 @@
+"""Loads of experts that an instance names: a file beside it, or rows in it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.errors import BadInput, Problem, path_text, shown
+from models.experts.loads import loads
+from models.experts.reading import read
+
+Place = tuple[str | int, ...]
+DIGITS = 6
+"""Significant digits that are kept of a load."""
+
+
+def rows(value: object, place: Place, base: Path | None) -> list[list[float]]:
+    """Loads of each layer over their mean, from a file of one array or from rows. Raises BadInput."""
+    where = path_text(place)
+    if isinstance(value, str):
+        if base is None:
+            raise BadInput([Problem(where, "no file is read here", shown(value), "rows of numbers, one row a layer")])
+        arrays = read(base / value, where).arrays
+        if len(arrays) > 1:
+            accepted = "a file with one array; see `inferplan experts` for several"
+            raise BadInput([Problem(where, f"several arrays: {', '.join(arrays)}", value, accepted)])
+    else:
+        arrays = {"loads": _table(value, where)}
+    tokens = loads(arrays, None, where).tokens[0]
+    relative = tokens / tokens.mean(1, keepdims=True)
+    return [[float(f"{one:.{DIGITS}g}") for one in row] for row in relative]
+
+
+def _table(value: object, where: str) -> np.ndarray:
+    rows: Any = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    try:
+        return np.asarray(rows, dtype=float)
+    except (TypeError, ValueError):
+        accepted = "a file, or rows of numbers: one row a layer, a number for each expert"
+        raise BadInput([Problem(where, "not a table of loads", shown(value), accepted)]) from None
+
+
+def misfit(table: list[list[float]], experts: int, layers: int) -> tuple[str, str]:
+    """Why loads are not those of a model, and what would be; "" when they are."""
+    if len(table[0]) != experts:
+        return f"{len(table[0])} experts, the model has {experts}", f"rows of {experts} numbers"
+    if len(table) not in (1, layers):
+        return f"{len(table)} layers, the model has {layers} with experts", f"1 or {layers} rows"
+    return "", ""

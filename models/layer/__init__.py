@@ -1,0 +1,1 @@
+"""What `inferplan layer` is asked: what one layer costs where."""

@@ -1,0 +1,1 @@
+"""Where the answer of an instance flips as one number moves."""
