@@ -72,8 +72,8 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
             return None
         demand, resources = built.demand, built.resources
     else:
-        most = max(unit.batches[name] for name in served)
-        demand = {name: units.demand(kind, shape, gpu, w, unit.batches[name], most) for name, w in served.items()}
+        lines = units.lines_of(kind, shape, gpu, served, unit.batches)
+        demand = {n: units.demand(kind, shape, gpu, w, unit.batches[n], lines.get(n)) for n, w in served.items()}
         resources = unit.resources
         for name, workload in served.items():
             first, token = latency.bounds(kind, shape, gpu, workload, unit.batches[name])
@@ -91,10 +91,12 @@ def _use(unit: Candidate, new: Candidate, instance: Instance) -> Candidate | Non
     if gpu is None:
         return None
     demand: dict[str, tuple[float, ...]] = {}
+    together = {name: instance.workloads[name] for name in unit.batches}
+    lines = units.lines_of(units.REPLICA, shape, gpu, together, unit.batches)
     for name in unit.demand:
         workload = instance.workloads[name]
         cost = units.costs(shape, gpu, workload)
-        whole = max(units.demand(units.REPLICA, shape, gpu, workload, unit.batches[name]))
+        whole = max(units.demand(units.REPLICA, shape, gpu, workload, unit.batches[name], lines.get(name)))
         decode = whole - cost.prefill_seconds
         demand[name] = ({"prefill": cost.prefill_seconds, "decode": decode}.get(unit.stage, whole),)
         target = workload.targets.ttft

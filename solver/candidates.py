@@ -292,8 +292,8 @@ def _built(
     gpu = cut.device
     if kind == units.HYBRID or not paced.is_paced(kind, together):
         batches = _batches(kind, shape, gpu, together)
-        most = max(batches.values())
-        demand = {name: units.demand(kind, shape, gpu, w, batches[name], most) for name, w in together.items()}
+        lines = units.lines_of(kind, shape, gpu, together, batches)
+        demand = {n: units.demand(kind, shape, gpu, w, batches[n], lines.get(n)) for n, w in together.items()}
         use = units.memory_use(kind, shape, gpu, together, batches)
         resources = kind.resources if kind == units.HYBRID else units.resources(kind, gpu)
         yield paced.Paced(0.0, resources, demand, batches, use)

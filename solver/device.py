@@ -132,8 +132,7 @@ class Step:
         Where experts are touched it is the tangent, which is not below the step for more requests either.
         """
         if self.whole is not None:
-            slope = _slope(self.whole, batch)
-            return Step(self.whole(batch) - slope * batch, slope, 0.0)
+            return _above(self.whole, batch)
         if self.touching is not None:
             slope = self.touching.slope(batch)
             fixed = self.fixed + self.touching.at(batch) - slope * batch
@@ -158,14 +157,18 @@ class Step:
         return low
 
 
-POINTS = 16
-"""Smaller batches at which a line is held against the step that it bounds."""
+SMALLER = (*(k / 32 for k in range(32)), *(1.0 - 2.0**-k for k in range(6, 12)))
+"""Smaller batches, as shares, at which a line is held against the step that it bounds; powers of two besides, where
+micro-batches and simulated batches begin.
+"""
 
 
-def _slope(whole: Callable[[float], float], batch: float) -> float:
-    """The steepest line through the step at ``batch`` that smaller batches stay under."""
-    most = whole(batch)
-    return min((most - whole(batch * k / POINTS)) / (batch * (1.0 - k / POINTS)) for k in range(POINTS))
+def _above(whole: Callable[[float], float], batch: float) -> Step:
+    """The steepest line through the step at ``batch`` that smaller batches stay under, never falling."""
+    powers = [2.0**k for k in range(int(batch).bit_length()) if 2.0**k < batch]
+    most, smaller = whole(batch), [(size, whole(size)) for size in (*(share * batch for share in SMALLER), *powers)]
+    slope = max(0.0, min((most - seconds) / (batch - size) for size, seconds in smaller))
+    return Step(max(most - slope * batch, *(seconds - slope * size for size, seconds in smaller)), slope, 0.0)
 
 
 def device_of(

@@ -128,8 +128,11 @@ def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload],
     room = room_for(kind, shape, gpu, able)
     reserved = max(_reserved(kind, shape, gpu, w, tau) for w in able.values())
     lines = lines_at(kind, shape, gpu, able, sigma, room)
-    beside = max(line.beside for line in lines.values())
-    fixed = beside + max(line.fixed for line in lines.values())
+    paced = [lines[name] for name, w in able.items() if w.decodes]  # where nothing is decoded there are no steps
+    beside = max((line.beside for line in paced), default=0.0)
+    fixed = beside + max((line.fixed for line in paced), default=0.0)
+    if fixed >= sigma * (1.0 - 1e-9):  # a step is full before it has any request of the slowest
+        return at(kind, shape, gpu, _without_slowest(able, lines), tau)
     demand: dict[str, tuple[float, ...]] = {}
     for name, workload in able.items():
         cost = units.costs(shape, gpu, workload)
@@ -151,6 +154,12 @@ def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload],
     buffer = max(units.buffers(kind, shape, gpu, w) for w in able.values())
     use = MemoryUse(**units.weights(shape, gpu), kv=min(most, room), buffers=buffer, capacity=gpu.memory)
     return Paced(tau, tuple(RESOURCES[k] for k in used), demand, batches, use)
+
+
+def _without_slowest(workloads: Mapping[str, Workload], lines: Mapping[str, Step]) -> dict[str, Workload]:
+    """All but those whose steps take most before they have any request."""
+    most = max(lines[name].fixed for name, workload in workloads.items() if workload.decodes)
+    return {name: w for name, w in workloads.items() if w.decodes and lines[name].fixed < most}
 
 
 def lines_at(

@@ -90,9 +90,9 @@ class Built:
     def impossible(self) -> str:
         """Why such a unit cannot be; "" when it can."""
         pool, said, group = self.pool, self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
-        degrees = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
+        counts = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
         few = min(pool.resident_experts or 0, pool.redundant_experts) < 0
-        if min(degrees) < 1 or (pool.step_s is not None and pool.step_s <= 0) or few:
+        if min(counts) < 1 or (pool.step_s is not None and pool.step_s <= 0) or few:
             return "is cut, or paced, by nothing"
         if self.measured is not None:
             same = (self.measured.group, self.measured.model, self.measured.stage)
@@ -107,9 +107,11 @@ class Built:
             return "a unit does not fit in a server"
         if self.shape.heads % said.tp:
             return "its GPUs cannot share the heads of the model"
-        for stated in (group.tp, self.instance.models[pool.model].tp):
-            if stated is not None and said.tp not in stated:
-                return f"TP{said.tp} is not allowed"
+        degrees = {"TP": ("tp", said.tp), **({"EP": ("ep", said.ep), "DP": ("dp", said.dp)} if said.ep > 1 else {})}
+        for word, (key, degree) in degrees.items():
+            for stated in (getattr(group, key), getattr(self.instance.models[pool.model], key)):
+                if stated is not None and degree not in stated:
+                    return f"{word}{degree} is not allowed"
         cut = self.cut
         if cut is None or (cut.ep, cut.dp, cut.pp) != (said.ep, said.dp, said.pp):
             return "its parts do not fit, or no link joins them"
@@ -123,7 +125,7 @@ class Built:
         workload = self.instance.workloads[name]
         if self.measured is not None:
             return (_measured_seconds(self.measured, name, workload),)
-        gpu, kind = self.device, self.pool.serves
+        kind = self.pool.serves
         if kind == "encode":
             return (encoder.missed_images(workload.images, workload.image_hits) * self._image().seconds,)
         before = self._before(workload)
@@ -132,8 +134,7 @@ class Built:
         if self.pool.step_s is not None:
             return self._paced(workload, before, self.pool.step_s)
         calls, size = physics.mean_calls(workload), self._in_step(name)
-        largest = size if gpu.layout is not None else max(self._in_step(other) for other in self.pool.rates)
-        step = physics.workload_decode(self.shape, gpu, workload).upto(largest)
+        step = self._bound(name)
         own = (
             calls * (step.beside / size + step.compute + step.beside_each),
             calls * ((step.fixed + step.beside) / size + step.memory + step.beside_each),
@@ -144,6 +145,15 @@ class Built:
             return before[0] + own[0], before[1] + own[1]
         return (before[0] + max(own),)
 
+    def _bound(self, name: str) -> Step:
+        """The step as a straight line, for every mix of the batches: the most experts touched, or the slowest start."""
+        sizes = {other: self._in_step(other) for other in {name, *self.pool.rates}}
+        loads = {other: self.instance.workloads[other] for other in sizes}
+        if self.device.layout is None:
+            return physics.workload_decode(self.shape, self.device, loads[name]).upto(max(sizes.values()))
+        lines = {n: physics.workload_decode(self.shape, self.device, w).upto(sizes[n]) for n, w in loads.items()}
+        return replace(lines[name], fixed=max((lines[n].fixed for n, w in loads.items() if w.decodes), default=0.0))
+
     def _in_step(self, name: str) -> float:
         """Requests of a step of one stage, when the unit is full of a workload."""
         batch = self.pool.batches.get(name, 1)
@@ -152,7 +162,10 @@ class Built:
     def _paced(self, workload: Workload, before: tuple[float, float], tau: float) -> tuple[float, ...]:
         gpu, sigma, room = self.device, tau / self.device.pp, self._room()
         calls, line = physics.mean_calls(workload), self._line(workload)
-        if sigma <= line.fixed + line.beside or room <= 0.0:
+        together = [self._line(other) for other in self._decoding()]  # the slowest step paces all
+        beside = max((one.beside for one in together), default=0.0)
+        fixed = beside + max((one.fixed for one in together), default=0.0)
+        if sigma <= fixed or room <= 0.0:
             return (float("inf"),) * 4
         compute = before[0] + calls * (line.compute + line.beside_each)
         reading = before[1] + calls * (line.memory + line.beside_each)
@@ -160,11 +173,14 @@ class Built:
         held = in_flight * physics.held_state(self.shape, gpu, workload) / gpu.streams if calls else 0.0
         slots = in_flight / workload.batch if isinstance(workload.batch, int) else 0.0
         return (
-            compute / (1.0 - line.beside / sigma),
-            reading / (1.0 - (line.fixed + line.beside) / sigma),
+            compute / (1.0 - beside / sigma),
+            reading / (1.0 - fixed / sigma),
             held / room,
             slots,
         )
+
+    def _decoding(self) -> list[Workload]:
+        return [w for w in (self.instance.workloads[name] for name in self.pool.rates) if w.decodes]
 
     def _room(self) -> float:
         """Bytes of a GPU that state may fill."""

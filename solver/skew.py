@@ -4,7 +4,7 @@ Skew is the busiest card over the mean; its excess is skew less one (section 9.4
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,18 +74,36 @@ def random_skew(tokens: int, chosen: int, placement: Placement, batches: int, se
     share = np.zeros((count, cards))
     for expert, homes in enumerate(placement.homes):
         share[expert, list(homes)] = 1.0 / len(homes)
+    found = [(rows @ share).max(axis=1) for rows in _random_rows(tokens, chosen, count, batches, seed)]
+    return _mean(np.concatenate(found) * cards / (tokens * chosen))
+
+
+def random_touched(tokens: int, chosen: int, placement: Placement, batches: int, seed: int) -> Simulated:
+    """Experts with any rows on the card that has most of such, when tokens choose as in :func:`random_skew`."""
+    count = len(placement.homes)
+    here = np.zeros((count, placement.cards))
+    for expert, homes in enumerate(placement.homes):
+        here[expert, list(homes)] = 1.0
+    found = [((rows > 0) @ here).max(axis=1) for rows in _random_rows(tokens, chosen, count, batches, seed)]
+    return _mean(np.concatenate(found))
+
+
+def _mean(values: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> Simulated:
+    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return Simulated(float(values.mean()), error)
+
+
+def _random_rows(
+    tokens: int, chosen: int, count: int, batches: int, seed: int
+) -> Iterator["np.ndarray[tuple[int, int], np.dtype[np.int64]]"]:
+    """Rows of each expert in each batch, some batches at a time."""
     rng = np.random.default_rng(seed)
     at_once = max(1, CHUNK // (tokens * chosen))
-    found: list[float] = []
-    while len(found) < batches:
-        size = min(at_once, batches - len(found))
+    for start in range(0, batches, at_once):
+        size = min(at_once, batches - start)
         choices = _choices(rng, size * tokens, chosen, count).reshape(size, -1)
         batch = np.repeat(np.arange(size), choices.shape[1])
-        rows = np.bincount(batch * count + choices.ravel(), minlength=size * count).reshape(size, count)
-        found.extend((rows @ share).max(axis=1))
-    values = np.array(found) * cards / (tokens * chosen)
-    error = float(values.std(ddof=1)) / math.sqrt(batches) if batches > 1 else math.inf
-    return Simulated(float(values.mean()), error)
+        yield np.bincount(batch * count + choices.ravel(), minlength=size * count).reshape(size, count)
 
 
 def _choices(

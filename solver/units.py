@@ -214,25 +214,36 @@ def in_step(gpu: Device, batch: float) -> float:
 def lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
     """Steps as straight lines that hold for up to ``sizes`` requests of each workload, and for any mix of them.
 
-    Where experts are touched all have the tangent at the largest of the batches.
+    Where experts are touched all have the tangent at the largest of the batches; where GPUs wait for each other, a step
+    takes what the slowest of the lines takes before it has any request.
     """
-    largest = max(sizes.values())
-    same = gpu.layout is None
-    return {n: costs(shape, gpu, w).step.upto(largest if same else sizes[n]) for n, w in workloads.items()}
+    if gpu.layout is None:
+        return {n: costs(shape, gpu, w).step.upto(max(sizes.values())) for n, w in workloads.items()}
+    found = {n: costs(shape, gpu, w).step.upto(sizes[n]) for n, w in workloads.items()}
+    fixed = max((found[n].fixed for n, w in workloads.items() if w.decodes), default=0.0)
+    return {n: replace(line, fixed=fixed) for n, line in found.items()}
+
+
+def lines_of(
+    kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]
+) -> dict[str, Step]:
+    """The same for the workloads that have a batch; none where nothing is decoded."""
+    there = {name: workload for name, workload in workloads.items() if name in batches and kind.stage != "prefill"}
+    return lines(shape, gpu, there, {name: in_step(gpu, batches[name]) for name in there}) if there else {}
 
 
 def demand(
-    kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, most: int | None = None
+    kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int, line: Step | None = None
 ) -> tuple[float, ...]:
     """Unit-seconds that one request takes of each resource of the unit, when it holds ``batch`` requests.
 
-    ``most`` is the largest batch of any workload there: mixed with those, requests may touch as many experts.
+    ``line`` bounds its steps beside other workloads; see :func:`lines`.
     """
     cost = costs(shape, gpu, workload)
     if kind.stage == "prefill":
         return (cost.prefill_seconds,)
     size = in_step(gpu, batch)
-    step = cost.step.upto(size if gpu.layout is not None else in_step(gpu, max(batch, most or 0))).at(size)
+    step = (line or cost.step).at(size)
     compute = stages.decode_occupation(cost.calls, step.compute + step.beside, size)
     memory_seconds = stages.decode_occupation(cost.calls, step.memory + step.beside, size)
     if kind.stage == "decode":

@@ -31,6 +31,8 @@ class Apart:
     """B/s of all the others together."""
     startup: float
     """Seconds of each transfer."""
+    shared: bool
+    """Whether both directions draw on one bandwidth."""
 
     def prefill(self, shape: Shape, device: Device, new: float, cached: float) -> float:
         """Seconds of a prefill on every stream at once."""
@@ -42,12 +44,15 @@ class Apart:
         """Seconds of a decode step of so many requests."""
 
         def seconds(batch: float) -> float:
-            part = batch / self.micro
-            own = sections.attention_step(
-                shape, device, self._kept(shape), self._sums(shape), part / self.streams, context
-            )
+            part, count = sections.micro_batches(batch, self.micro)
+
+            def own(tokens: float) -> float:
+                return sections.attention_step(shape, device, self._kept(shape), self._sums(shape), tokens, context)
+
             other, way = self.elsewhere(shape, part), self.way(shape, part)
-            return sections.in_micro_batches((own, other, way), own + other + 2.0 * way, self.micro)
+            both = 2.0 * way if self.shared else way
+            chain = own(sections.longest_group(part, self.streams)) + other + 2.0 * way
+            return sections.in_micro_batches((own(part / self.streams), other, both), chain, count)
 
         return seconds
 

@@ -12,7 +12,7 @@ from solver.formulas import memory, parallel
 from solver.layouts.apart import Apart
 from solver.layouts.hosted import Hosted
 from solver.layouts.spread import Spread
-from solver.layouts.ways import between, blocked, reach
+from solver.layouts.ways import between, blocked, both_ways, reach
 from solver.shapes import Shape
 from solver.topology import Topology
 
@@ -47,7 +47,7 @@ def spread(
     if cards > block and hop is None:
         return None
     wired, outside = described.scale_up, 1.0 - block / cards
-    far = reach(instance, hop, block, described.per_server) / block if hop else math.inf
+    far = reach(instance, hop, cards, described.per_server) / cards / both_ways(instance, hop) if hop else math.inf
     layout = Spread(
         streams=dp,
         cards=ep,
@@ -58,7 +58,7 @@ def spread(
         far=far,
         outside=outside,
         inside=(block - 1) / cards,
-        startup=max(wired.startup, hop.startup if hop else 0.0),
+        startup=max(wired.startup if block > 1 else 0.0, hop.startup if hop else 0.0),
     )
     device = _with(physics.device_of(instance, described, shape.precision, tp), layout)
     rows = outside * routed.layers * routed.chosen  # out of their server, and back into it
@@ -96,10 +96,11 @@ def apart(
     if way is None:
         return None
     partner = physics.device_of(instance, there, shape.precision, 1 if pooled else count)
-    layout = Apart(dp, partner, count, pooled, slots, micro, way.sends, way.receives, way.startup)
+    layout = Apart(dp, partner, count, pooled, slots, micro, way.sends, way.receives, way.startup, way.shared)
     own, routed = layout.other_weights(shape)
     longest = max(w.longest_input for w in instance.workloads.values() if w.model == model)
-    rows = 2.0 * dp * longest * (shape.routed.chosen if pooled and shape.routed else 1)  # of one layer, in and out
+    # inputs and results of one layer: rows are spread over experts, but GPUs that cut a network all need them whole
+    rows = 2.0 * dp * longest * (shape.routed.chosen / count if pooled and shape.routed else 1.0)
     part = Part(
         stage="expert" if pooled else "ffn",
         group=other,
@@ -108,7 +109,7 @@ def apart(
         memory=memory.usable_bytes(there.accelerator.memory, there.usable),
         weights=own,
         experts=routed,
-        buffers=parallel.activation_bytes(rows, shape.hidden, shape.other_bytes) / count,
+        buffers=parallel.activation_bytes(rows, shape.hidden, shape.other_bytes),
         tp=1 if pooled else count,
         ep=count if pooled else 1,
     )

@@ -64,6 +64,7 @@ class Hosted:
         gpu = Engine(device.matrix_flops * device.tp, device.bandwidth * device.tp)
         expert = Expert(shape.hidden, self.width, shape.element_bytes, shape.other_bytes)
         both = Offload(expert, self.engine, gpu, self.link, self.startup)
-        here = kept * gpu.seconds(expert.flops(rows), expert.weights)
+        on_gpu, moved = gpu.seconds(expert.flops(rows), expert.weights), both.on_gpu(rows) < both.on_cpu(rows)
+        here = touched * on_gpu if moved else kept * on_gpu  # what is moved is computed here too
         away = (touched - kept) * min(both.on_cpu(rows), both.on_gpu(rows))
         return routed.layers * max(here, away)

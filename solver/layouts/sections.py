@@ -5,15 +5,16 @@ A section takes the longer of computing and reading; sections that wait for each
 
 import math
 from functools import lru_cache
+from itertools import accumulate
 
 from solver.attention import Tokens
 from solver.device import Device
 from solver.formulas import experts, parallel, parameters, stages, work
 from solver.passes import read_bytes
 from solver.shapes import Routed, Shape
-from solver.skew import by_index, random_skew
+from solver.skew import by_index, random_skew, random_touched
 
-SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 24))
+SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Tokens of a batch, and batches, of which the skew of random choices is simulated; in between it is interpolated."""
 
 
@@ -68,7 +69,7 @@ def spread_experts(
     Each place holds ``slots`` experts of a layer; the busiest has the most rows, and reads what its share touches.
     """
     rows = busiest_rows(routed, tokens, cards, slots)
-    touched = slots * routed.touched(tokens) / routed.experts
+    touched = busiest_touched(routed, tokens, cards, slots)
     flops = routed.layers * experts.expert_flops(rows, routed.params)
     compute = stages.compute_seconds(flops, device.matrix_flops) / cut
     reading = stages.memory_seconds(expert_bytes(shape, touched), device.bandwidth) / cut
@@ -85,6 +86,15 @@ def busier(routed: Routed, tokens: float, cards: int, slots: int) -> float:
     return routed.skew(cards, slots) + excess(routed.experts, routed.chosen, cards, tokens)
 
 
+def busiest_touched(routed: Routed, tokens: float, cards: int, slots: int) -> float:
+    """Experts that are read on the place that reads most, of the ``slots`` that it holds."""
+    mean = slots * routed.touched(tokens) / routed.experts
+    if cards == 1 or tokens <= 0.0:
+        return mean
+    most = _between(_touched(routed.experts, routed.chosen, cards), min(tokens, float(SIMULATED[-1][0])))
+    return min(float(slots), max(mean, most * min(tokens, 1.0)))
+
+
 def excess(count: int, chosen: int, cards: int, tokens: float) -> float:
     """Rows of the busiest place over the mean, less 1: simulated, and falling with the root of the tokens beyond."""
     if cards == 1 or tokens <= 0.0:
@@ -93,7 +103,13 @@ def excess(count: int, chosen: int, cards: int, tokens: float) -> float:
     sizes = [size for size, _ in SIMULATED]
     if tokens >= sizes[-1]:
         return known[-1] * math.sqrt(sizes[-1] / tokens)
-    place = max(0, sum(size <= tokens for size in sizes) - 1)
+    return _between(known, tokens)
+
+
+def _between(known: tuple[float, ...], tokens: float) -> float:
+    """What is known of some numbers of tokens, between them on a line of the logarithms."""
+    sizes = [size for size, _ in SIMULATED]
+    place = min(max(0, sum(size <= tokens for size in sizes) - 1), len(sizes) - 2)
     low, high = sizes[place], sizes[place + 1]
     between = math.log(max(tokens, low) / low) / math.log(high / low)
     return math.exp((1.0 - between) * math.log(known[place]) + between * math.log(known[place + 1]))
@@ -108,10 +124,29 @@ def _simulated(count: int, chosen: int, cards: int) -> tuple[float, ...]:
     )
 
 
-def in_micro_batches(busy: tuple[float, ...], chain: float, count: int) -> float:
+@lru_cache(maxsize=256)
+def _touched(count: int, chosen: int, cards: int) -> tuple[float, ...]:
+    """Experts touched on the place with most of them."""
+    placement = by_index(count, cards)
+    found = [random_touched(size, chosen, placement, batches, seed=0).mean for size, batches in SIMULATED]
+    return tuple(accumulate(found, max))
+
+
+def micro_batches(batch: float, most: int) -> tuple[float, float]:
+    """Requests of a micro-batch, one at least, and how many there are, at most ``most``."""
+    part = max(batch / most, min(batch, 1.0))
+    return part, batch / part if part else 1.0
+
+
+def longest_group(part: float, streams: int) -> float:
+    """Requests of a micro-batch on the group of GPUs that has most of them: one at least."""
+    return max(part / streams, min(part, 1.0))
+
+
+def in_micro_batches(busy: tuple[float, ...], chain: float, count: float) -> float:
     """Seconds of a batch in ``count`` micro-batches, each of which takes ``chain`` seconds from part to part.
 
     ``busy`` are the seconds of one micro-batch on each of the parts. Steps follow each other without a pause, so the
     slowest part sets the pace, or the chain where there are too few micro-batches to fill it (section 9.3.4).
     """
-    return chain if count == 1 else max(count * max(busy), chain)
+    return chain if count <= 1.0 else max(count * max(busy), chain)

@@ -45,10 +45,15 @@ class Spread:
         sums = 2.0 * shape.layers
 
         def seconds(batch: float) -> float:
-            part = batch / self.micro
-            own = sections.attention_step(shape, device, shape.own_params, sums, part / self.streams, context)
-            busy, way = own + self._experts(shape, device, part), self._exchange(shape, part)
-            return sections.in_micro_batches((busy, way), busy + 2.0 * way, self.micro)
+            part, count = sections.micro_batches(batch, self.micro)
+
+            def own(tokens: float) -> float:
+                return sections.attention_step(shape, device, shape.own_params, sums, tokens, context)
+
+            rest, way = self._experts(shape, device, part), self._exchange(shape, part)
+            chain = own(sections.longest_group(part, self.streams)) + rest + 2.0 * way
+            # each GPU sends inputs and results on the same port, so that the way is busy with both
+            return sections.in_micro_batches((own(part / self.streams) + rest, 2.0 * way), chain, count)
 
         return seconds
 

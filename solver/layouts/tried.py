@@ -91,10 +91,10 @@ def _spread(instance: Instance, topology: Topology, group: str, model: str, shap
     if groups is not None and 1 not in groups:
         return
     for tp in cuts.tensor(described, llm):
-        ep = described.per_server // tp
-        if tp > 1 and ep > 1 and (stated is None or ep in stated):
-            cut = build.spread(instance, topology, group, shape, tp, ep, 1)
-            yield from [] if cut is None else [cut]
+        for ep in stated or [described.per_server // tp]:
+            if tp > 1 and 1 < ep <= described.per_server // tp:
+                cut = build.spread(instance, topology, group, shape, tp, ep, 1)
+                yield from [] if cut is None else [cut]
 
 
 def _replicas(shape: Shape, places: int) -> list[int]:

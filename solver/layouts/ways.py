@@ -19,6 +19,9 @@ class Way:
     paths: tuple[Path, ...]
     """There, and back; none inside a server."""
 
+    shared: bool = False
+    """Whether both directions draw on one bandwidth."""
+
     @property
     def inside(self) -> bool:
         """Whether both sides are in one server."""
@@ -52,6 +55,10 @@ def between(
         reach(instance, paths[0], others, there.per_server),
         paths[0].startup,
         paths,
+        any(
+            link.duplex == "shared" or (source == target and link.per == "link" and link.ports < cards + others)
+            for link in (instance.hardware.links[name] for name in paths[0].links)
+        ),
     )
 
 
@@ -61,6 +68,12 @@ def reach(instance: Instance, path: Path, cards: int, per_server: int) -> float:
     links = [instance.hardware.links[name] for name in path.links]
     ports = min(link.ports * (servers if link.per == "server" else 1) for link in links)
     return path.bandwidth * min(cards, ports)
+
+
+def both_ways(instance: Instance, path: Path) -> float:
+    """What a port that sends and receives at once has for either, over its bandwidth: 2 where both draw on one."""
+    links = [instance.hardware.links[name] for name in path.links]
+    return 2.0 if any(link.duplex == "shared" and link.per == "server" for link in links) else 1.0
 
 
 def blocked(cards: int, per_server: int) -> int | None:
