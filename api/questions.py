@@ -81,7 +81,7 @@ def queue(options: argparse.Namespace) -> int:
         print(json.dumps({"instance": instance.name, "status": plan.status, "stages": []}) if options.json else message)
         return STOPPED if plan.status == "stopped" else INFEASIBLE
     stages = queues(plan, instance, options.periods)
-    told = answer(instance, stages, instance.service.drain if options.wait is None else options.wait)
+    told = answer(instance, stages, options.wait)
     print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(told))
     missed = options.wait is not None and not told["kept"]
     return INFEASIBLE if missed or not told["ends"] else SOLVED

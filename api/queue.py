@@ -13,14 +13,17 @@ from solver.queueing.queues import Stage, longest_waits
 INDENT = " " * 11
 
 
-def answer(instance: Instance, stages: list[Stage], wait: float | None) -> dict[str, Any]:
-    """The document. Times that never come, and peaks that are never reached, are null."""
-    waits = longest_waits(stages, instance)
+def answer(instance: Instance, stages: list[Stage], asked: float | None) -> dict[str, Any]:
+    """The document. Times that never come, and peaks that are never reached, are null.
+
+    ``asked`` is the longest wait that is allowed; without it the drain deadline sizes the capacity that is told.
+    """
+    waits, wait = longest_waits(stages, instance), instance.service.drain if asked is None else asked
     return {
         "instance": instance.name,
         "followed_s": stages[0].until if stages else 0.0,
         "wait_s": wait,
-        "kept": None if wait is None else all(longest <= wait * (1.0 + 1e-9) for longest in waits.values()),
+        "kept": None if asked is None else all(longest <= asked * (1.0 + 1e-9) for longest in waits.values()),
         "ends": all(math.isfinite(longest) for longest in waits.values()),
         "workloads": {
             name: {

@@ -17,7 +17,7 @@ def compare(instance: str, rows: list[Row]) -> str:
         table.append(
             [
                 row.scheme + (" (not allowed)" if row.excluded else ""),
-                _split(row.split),
+                ", ".join(row.built) or "none",
                 words.number(payload, 4),
                 words.rate(row.compute_capacity),
                 words.rate(row.channel_capacity) if row.channel_capacity else "-",
@@ -61,14 +61,6 @@ def sweep(paths: list[str], rows: list[dict[str, Any]]) -> str:
             "the bars are " + ("the objective" if key == "objective" else "requests/s"),
         ]
     )
-
-
-def _split(split: Mapping[str, Mapping[str, int]]) -> str:
-    stages = []
-    for stage, groups in split.items():
-        used = " + ".join(f"{count} {group}" for group, count in groups.items() if count) or "none"
-        stages.append(used if stage == "both" else f"{stage[0].upper()}: {used}")
-    return ", ".join(stages)
 
 
 def check(found: Mapping[str, Any]) -> str:

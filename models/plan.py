@@ -256,6 +256,8 @@ class Row(Described):
     cost_per_1000_requests: float | None
     cost_per_1000_at_capacity: float | None
     split: dict[str, dict[str, int]]
+    built: list[str] = Field(default_factory=list)
+    """Pools in words, one text for each stage: `P: 4 a100 + 2x8 h100`, `2x8` being two units of eight GPUs."""
     excluded: bool
     reason: str | None
 

@@ -166,10 +166,22 @@ def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str,
     able = {name for unit in made if isinstance(unit, Candidate) for name in unit.demand}
     for name in workloads:
         if name not in able:
-            reason = none or "no degree of parallelism that is allowed here can be built"
+            reason = none or _none_joined(instance, group, model, shape)
             rejected = refused.get(name) or Rejected(schemes, kind.stage, group, name, reason)
             made.append(rejected)
     return made
+
+
+def _none_joined(instance: Instance, group: str, model: str, shape: Shape) -> str:
+    """Why no cut of a model can be built on a group at all."""
+    described = instance.hardware.groups[group]
+    room = described.accelerator.memory * described.usable
+    if shape.resident <= room:
+        return "no degree of parallelism that is allowed here can be built"
+    held = f"weights take {shape.resident / GIB:.1f} GiB, a GPU has {room / GIB:.1f}"
+    fits = would_fit(instance, group, model, shape)
+    joined = "" if described.per_server > 1 and described.scale_up else ", and no link joins GPUs of several servers"
+    return held + joined + (f"; {fits}" if fits else "")
 
 
 def _of_cut(

@@ -114,6 +114,7 @@ def _row(chosen: Chosen, scheme: str, excluded: bool, status: Status) -> Row:
         cost_per_1000_requests=_cost(chosen, served if instance.drops else min(most, instance.rate)),
         cost_per_1000_at_capacity=_cost(chosen, most),
         split=split(chosen),
+        built=built(chosen),
         excluded=excluded,
         reason=reason,
     )
@@ -144,6 +145,27 @@ def split(chosen: Chosen) -> dict[str, dict[str, int]]:
         row = counts.setdefault(candidate.stage, {})
         row[candidate.group] = row.get(candidate.group, 0) + chosen.counts[index]
     return counts
+
+
+LETTERS = {"encode": "E", "prefill": "P", "decode": "D"}
+
+
+def built(chosen: Chosen) -> list[str]:
+    """Pools in words, a line for each stage: units of one GPU, or `2x8`: two units of eight."""
+    stages: dict[str, dict[str, None]] = {}
+    for index, candidate in chosen.used:
+        if candidate.face:
+            continue
+        inside = 0 if candidate.cut is None else candidate.cut.inside
+        parts = [(candidate.pools[0][0], candidate.group, candidate.cards - inside)]
+        parts += [(part.stage, part.group, part.cards) for part in candidate.parts]
+        for stage, group, cards in parts:
+            size = f"{chosen.counts[index]}" if cards == 1 else f"{chosen.counts[index]}x{cards}"
+            stages.setdefault(stage, {})[f"{size} {group}"] = None
+    return [
+        " + ".join(pools) if stage == "both" else f"{LETTERS.get(stage, stage)}: {' + '.join(pools)}"
+        for stage, pools in stages.items()
+    ]
 
 
 def _cost(chosen: Chosen, completed: float) -> float | None:

@@ -60,7 +60,8 @@ def _offload(block: dict[str, Any]) -> list[str]:
     total = [took(block[key]) for key in ("cpu_s", "gpu_s")]
     table.append(["all in turn", "", *total, "", _SIDES[block["quicker"]]])
     lines.extend([*words.table(table, frozenset({1, 2, 3})), ""])
-    lines.append(f"  Each expert where it is quicker: {took(block['best_s'])} for the layer.")
+    where = " with one socket" if len(block["sockets"]) > 1 else ""
+    lines.append(f"  Each expert where it is quicker: {took(block['best_s'])} for the layer{where}.")
     return [*lines, *_touched_lines(block), *_resident_lines(block["resident"]), *_demand_lines(block["demand"])]
 
 

@@ -245,7 +245,7 @@ def by_throughput(seed: int) -> Instance:
         (generated(5), 0),
         (by_throughput(1), 2),
         (by_throughput(4), 1),
-        (by_throughput(8), 4),
+        (by_throughput(8), 2),
         (by_throughput(20), 3),
     ],
     ids=["promises", "infeasible", "alone", "in order", "a link", "side by side"],
