@@ -2,7 +2,8 @@
 
 from api import words
 from models.instance import Instance
-from models.plan import Plan, Pool, Row
+from models.plan import Plan, Pool
+from models.told import Row
 from models.workload import Workload
 from solver.schemes import BY_NAME
 

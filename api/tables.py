@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import words
-from models.plan import Row
+from models.told import Row
 from models.units import GIB
 
 

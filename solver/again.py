@@ -5,7 +5,7 @@ from dataclasses import replace
 from models.hardware import Efficiency
 from models.instance import Instance
 from solver import candidates, encoding, latency, paced, physics, settle, units
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.chosen import Chosen
 from solver.data import Data
 from solver.layouts.tried import again

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from models.plan import Drain, FeatureHandoff, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.chosen import Chosen, scheme_of
 from solver.cut import Part
 from solver.formulas import drain as fluid

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from models.hardware import Efficiency
 from models.instance import Instance
 from models.llm import published
-from models.plan import Assumption, Plan, Pool, Provenance, Row
+from models.plan import Plan, Pool
+from models.told import Assumption, Provenance, Row
 
 
 def assumptions(instance: Instance) -> list[Assumption]:

@@ -4,149 +4,19 @@ A candidate knows nothing of the master problem; the master problem knows nothin
 not made, and the reason is kept.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from models.instance import Instance
-from models.units import GIB
 from models.workload import Workload
-from solver import features, latency, paced, physics, startup, units
-from solver.cut import Cut, Part
-from solver.cuts import would_fit
+from solver import features, paced, physics, startup, units
+from solver.candidate import Beside, Candidate, Made, Rejected
+from solver.cut import Cut
 from solver.layouts.tried import tried
+from solver.misfit import given_batch, misfit, no_cut
 from solver.physics import Device, Shape
 from solver.topology import Topology
-from solver.units import Kind, MemoryUse
-
-
-@dataclass(frozen=True)
-class Beside:
-    """GPUs of a unit on another group, or in another server of the same."""
-
-    group: str
-    cards: int
-    block: int
-    price: float
-    """Money per second."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One way to build a unit; how many of them is for the solver to choose."""
-
-    name: str
-    """Unique among the candidates at hand; see :func:`solver.dominance.named`."""
-    label: str
-    """Stage or scheme, group, model where there are several, and the cut where it is of several GPUs."""
-    schemes: tuple[str, ...]
-    """Schemes it can be part of."""
-    kind: Kind
-    group: str
-    model: str
-    cards: int
-    """GPUs of `group`, those of parts that are in the same block included."""
-    batches: Mapping[str, int]
-    """Requests that it holds at once, by workload."""
-    demand: Mapping[str, tuple[float, ...]]
-    """By workload: unit-seconds of each resource per request."""
-    memory: MemoryUse | None
-    """None where it was measured, not computed."""
-    startup: float
-    """Seconds from stopped to ready."""
-    price: float
-    """Money per second of its GPUs on `group`; 0 where that has no price."""
-    resources: tuple[str, ...] = ("time",)
-    tp: int = 1
-    pp: int = 1
-    block: int = 1
-    """GPUs that have to be in one server; a unit has ``cards / block`` such blocks."""
-    cut: Cut | None = None
-    """None where it was measured."""
-    beside: tuple[Beside, ...] = ()
-    """Its parts on GPUs outside of that."""
-    tau: float | None = None
-    """Step time that paces it, in s."""
-    first: Mapping[str, float] = field(default_factory=dict)
-    """Seconds to the first token without handoff, for workloads with a target for it that prefill here."""
-    charges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By workload: share of a channel that one request a second takes between its stages."""
-    measured: str | None = None
-    """Name of the measured unit that it is."""
-    device: Device | None = None
-    power: float = 0.0
-    """Board power of one unit, in W; 0 where it is not known."""
-    shared: str | None = None
-    """What the candidates have in common that are one and the same unit, seen from its several uses."""
-    face: bool = False
-    """Whether it is another use of a unit that is counted elsewhere: it has no GPUs of its own."""
-
-    @property
-    def stage(self) -> str:
-        """prefill, decode, both or encode."""
-        return self.kind.stage
-
-    @property
-    def begins(self) -> bool:
-        """Whether each request that it serves begins there, its images apart."""
-        return self.stage in ("prefill", "both")
-
-    @property
-    def after_encode(self) -> bool:
-        """Whether it prefills requests whose images were encoded elsewhere."""
-        return self.kind == units.AFTER_ENCODE
-
-    @property
-    def all_cards(self) -> int:
-        """GPUs of a unit, wherever they are."""
-        return self.cards + sum(part.cards for part in self.beside)
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Parts that do not hold context state."""
-        return () if self.cut is None or self.face else self.cut.parts
-
-    @property
-    def pools(self) -> tuple[tuple[str, str], ...]:
-        """Stage and group of each pool that its units make."""
-        first = "attention" if self.parts else self.stage
-        return (first, self.group), *((part.stage, part.group) for part in self.parts)
-
-    def on(self, group: str) -> int:
-        """GPUs of a unit on a group."""
-        there = sum(part.cards for part in self.beside if part.group == group)
-        return there + (self.cards if self.group == group else 0)
-
-    def price_on(self, group: str) -> float:
-        """Money per second of those."""
-        there = sum(part.price for part in self.beside if part.group == group)
-        return there + (self.price if self.group == group else 0.0)
-
-    def blocks_on(self, group: str) -> Counter[int]:
-        """Blocks of a unit on a group, by size."""
-        sizes = Counter[int]()
-        if self.group == group and self.block:
-            sizes[self.block] += self.cards // self.block
-        for part in self.beside:
-            if part.group == group:
-                sizes[part.block] += part.cards // part.block
-        return sizes
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """A unit that cannot be built."""
-
-    schemes: tuple[str, ...]
-    stage: str
-    group: str
-    workload: str
-    reason: str
-    limit: str = "memory"
-    """What it breaks: memory, or targets."""
-
-
-Made = list[Candidate | Rejected]
+from solver.units import Kind
 
 
 def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str, ...], group: str, model: str) -> Made:
@@ -166,22 +36,10 @@ def make(instance: Instance, topology: Topology, kind: Kind, schemes: tuple[str,
     able = {name for unit in made if isinstance(unit, Candidate) for name in unit.demand}
     for name in workloads:
         if name not in able:
-            reason = none or _none_joined(instance, group, model, shape)
+            reason = none or no_cut(instance, group, model, shape)
             rejected = refused.get(name) or Rejected(schemes, kind.stage, group, name, reason)
             made.append(rejected)
     return made
-
-
-def _none_joined(instance: Instance, group: str, model: str, shape: Shape) -> str:
-    """Why no cut of a model can be built on a group at all."""
-    described = instance.hardware.groups[group]
-    room = described.accelerator.memory * described.usable
-    if shape.resident <= room:
-        return "no degree of parallelism that is allowed here can be built"
-    held = f"weights take {shape.resident / GIB:.1f} GiB, a GPU has {room / GIB:.1f}"
-    fits = would_fit(instance, group, model, shape)
-    joined = "" if described.per_server > 1 and described.scale_up else ", and no link joins GPUs of several servers"
-    return held + joined + (f"; {fits}" if fits else "")
 
 
 def _of_cut(
@@ -197,7 +55,7 @@ def _of_cut(
 ) -> Iterator[Candidate | Rejected]:
     fitting: dict[str, Workload] = {}
     for name, workload in workloads.items():
-        limit, reason = _misfit(instance, kind, shape, cut, group, workload)
+        limit, reason = misfit(instance, kind, shape, cut, group, workload)
         if features.cache_charges(instance, topology, group, shape, workload) is None:
             limit, reason = "links", "no link joins it and the encoder cache"
         if reason:
@@ -365,60 +223,6 @@ def charges(
     return charged
 
 
-def _misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, workload: Workload) -> tuple[str, str]:
-    """What keeps a unit from serving ``workload`` even alone, and why; "" when nothing does."""
-    gpu = cut.device
-    held = physics.weights_on_card(shape, gpu)
-    where = "" if cut.cards == 1 else f" a GPU at {cut.text}"
-    weights, capacity = f"weights take {held / GIB:.1f}", f"of {gpu.memory / GIB:.1f} GiB{where}"
-    if held > gpu.memory:
-        larger = would_fit(instance, group, workload.model, shape)
-        return "memory", f"{weights} {capacity}; " + (larger or "no unit of such GPUs holds them")
-    rest = units.buffers(kind, shape, gpu, workload)
-    if kind.stage == "prefill":
-        if held + rest > gpu.memory:
-            return "memory", f"{weights} and two states {rest / GIB:.1f} {capacity}"
-        return _late(kind, shape, cut, workload, 1)
-    largest, wanted = units.largest_batch(shape, gpu, workload, rest), _given(workload) or gpu.pp
-    if largest < wanted:
-        rest += units.resident(kind, shape, gpu, workload, wanted)
-        rest = max(rest, physics.largest_state(shape, gpu, workload))
-        return "memory", f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}" + (
-            f"; at most batch {largest} fits" if largest else ""
-        )
-    given = _given(workload)
-    if given is not None and given < gpu.pp:
-        return "memory", f"batch {given} is less than one request for each of {gpu.pp} stages"
-    if given is not None or kind == units.HYBRID:
-        return _late(kind, shape, cut, workload, given or largest)
-    first, target = units.costs(shape, gpu, workload).first_token, workload.targets.ttft
-    whole = kind.stage == "both" and not (kind.overlapped and workload.decodes)  # a prefill that nothing interrupts
-    if whole and target is not None and first > target * (1.0 + 1e-9):
-        return "targets", f"first token after {first:.3g} s at least, target {target:.4g} s ({cut.text})"
-    return "", ""
-
-
-def _late(kind: Kind, shape: Shape, cut: Cut, workload: Workload, batch: int) -> tuple[str, str]:
-    """Which target a unit with this batch misses, and by what."""
-    gpu = cut.device
-    if kind == units.HYBRID and workload.decodes and workload.targets.tpot is not None:
-        return "targets", "hybrid units promise nothing about the time per token"
-    first, token = latency.bounds(kind, shape, gpu, workload, batch)
-    targets = workload.targets
-    beside = f" at batch {batch}" if kind.stage != "prefill" else ""
-    if targets.ttft is not None and first is not None and first > targets.ttft * (1.0 + 1e-9):
-        return "targets", f"first token after {first:.3g} s at least{beside}, target {targets.ttft:.4g} s ({cut.text})"
-    if targets.tpot is not None and token is not None and token > targets.tpot * (1.0 + 1e-9):
-        reason = f"{1e3 * token:.3g} ms per token{beside}, target {1e3 * targets.tpot:.4g} ms ({cut.text})"
-        return "targets", reason
-    return "", ""
-
-
-def _given(workload: Workload) -> int | None:
-    """The batch that the instance states, where one matters."""
-    return workload.batch if isinstance(workload.batch, int) and workload.decodes else None
-
-
 def _buffer(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> float:
     """A unit keeps one buffer, as large as the largest that it may need."""
     return max(units.buffers(kind, shape, gpu, workload) for workload in workloads.values())
@@ -440,7 +244,7 @@ def _together(
 def _all_fit(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> bool:
     buffer = _buffer(kind, shape, gpu, workloads)
     return all(
-        units.largest_batch(shape, gpu, workload, buffer) >= (_given(workload) or gpu.pp)
+        units.largest_batch(shape, gpu, workload, buffer) >= (given_batch(workload) or gpu.pp)
         for workload in workloads.values()
     )
 
@@ -451,6 +255,6 @@ def _batches(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Work
         return dict.fromkeys(workloads, 1)
     buffer = _buffer(kind, shape, gpu, workloads)
     return {
-        n: gpu.pp if not w.decodes else _given(w) or units.largest_batch(shape, gpu, w, buffer)
+        n: gpu.pp if not w.decodes else given_batch(w) or units.largest_batch(shape, gpu, w, buffer)
         for n, w in workloads.items()
     }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from models.instance import Instance
-from models.plan import Relaxation
+from models.told import Relaxation
 from solver.limits import Limits, Outcome
 
 Solvable = Callable[[Instance], bool]

@@ -8,7 +8,7 @@ from models.llm import Llm
 from models.plan import Parallelism
 from solver import physics, units
 from solver.assumptions import assumptions
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.data import Data, gather
 from solver.physics import Work
 from solver.reachable import require_paths

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from models.instance import Instance
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.data import Data
 from solver.regimes import Settled
 

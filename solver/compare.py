@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from models.hardware import Store
 from models.instance import Instance
-from models.plan import Row, Status
+from models.told import Row, Status
 from solver import bill, physics, settle, usage
 from solver.chosen import FULL, Chosen
 from solver.data import Data, gather

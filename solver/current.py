@@ -5,10 +5,11 @@ from dataclasses import replace
 from models.errors import BadInput, Problem
 from models.given import CurrentPool
 from models.instance import Instance
-from models.plan import Parallelism, Today
+from models.plan import Parallelism
+from models.told import Today
 from models.workload import Targets
 from solver import bill, compare, settle, times, usage
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.chosen import Chosen
 from solver.data import Data, gather
 

@@ -9,7 +9,7 @@ from models.instance import Instance
 from models.llm import Llm
 from solver import candidates as making
 from solver import dominance, encoding, measured
-from solver.candidates import Candidate, Rejected
+from solver.candidate import Candidate, Rejected
 from solver.routes import Route, find
 from solver.schemes import BY_NAME, SCHEMES
 from solver.topology import Topology

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 
 
 def named(candidates: Iterable[Candidate]) -> list[Candidate]:

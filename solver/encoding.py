@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from models.instance import Instance
 from solver import features, physics, startup, units
-from solver.candidates import Candidate, Rejected
+from solver.candidate import Candidate, Rejected
 from solver.topology import Topology
 from solver.units import MemoryUse
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from models.plan import Conflict, Relaxation
+from models.told import Conflict, Relaxation
 from models.workload import PoolLimit
 from solver.backend import Session
 from solver.changes import Solvable

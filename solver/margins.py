@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from models.hardware import Link
 from models.instance import Instance
-from models.plan import Marginal
+from models.told import Marginal
 from solver import again, settle
 from solver.chosen import Chosen
 from solver.limits import Limits

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from models.given import Measured, Point
 from models.instance import Instance
 from models.workload import LengthClass, Workload
-from solver.candidates import Candidate, Rejected
+from solver.candidate import Candidate, Rejected
 from solver.units import Kind
 
 KINDS = {stage: Kind(stage, False, ("time",)) for stage in ("prefill", "decode", "both")}

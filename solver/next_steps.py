@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from models.hardware import Step
-from models.plan import Marginal
+from models.told import Marginal
 from solver.chosen import Chosen, scheme_of
 from solver.data import Data
 from solver.limits import Limits, gap

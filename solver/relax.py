@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from models.instance import Instance
-from models.plan import Relaxation
+from models.told import Relaxation
 from solver import relax_demand
 from solver.backend import Session
 from solver.changes import UNSURE, Sized, Solvable, relaxation, sure

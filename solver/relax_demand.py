@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from models.instance import Instance
-from models.plan import Relaxation
+from models.told import Relaxation
 from models.workload import Workload
 from solver import cuts, physics, settle, units
 from solver.changes import UNSURE, Sized, Solvable, relaxation

@@ -8,7 +8,7 @@ from typing import Any
 from models.instance import Instance
 from models.plan import Plan, Pool
 from solver import assemble, bill, times, usage
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.chosen import Chosen
 from solver.data import Data, gather
 from solver.formulas import drain as fluid

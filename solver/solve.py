@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from models.errors import InferplanError
 from models.instance import Instance, digest
-from models.plan import Conflict, Cost, ObjectiveValue, Plan, Relaxation, Row, Status, Today
+from models.plan import Cost, ObjectiveValue, Plan
+from models.told import Conflict, Relaxation, Row, Status, Today
 from solver import assemble, bill, settle, times, usage
 from solver.assumptions import assumptions, warnings
 from solver.chosen import Chosen, scheme_of

@@ -6,17 +6,15 @@ kept. Then every number the plan reports is computed again and compared.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from models.instance import Instance, digest
 from models.plan import Plan, Pool
 from solver import conservation, startup
 from solver.conservation import TOLERANCE, differ, over, regimes
-from solver.formulas import memory
-from solver.packing import packs
 from solver.recomputed import built_of
 from solver.reported import differences
+from solver.standing import cards, held
 from solver.topology import Topology
 
 PARTED = {("both", "attention"), ("decode", "attention")}
@@ -58,11 +56,11 @@ def _broken(plan: Plan, instance: Instance) -> list[str]:
     topology, _ = Topology(instance.hardware).widened(
         {bought.name: bought.count for bought in plan.purchases if bought.kind == "link step"}
     )
-    found = [*_cards(plan, instance, topology), *_schemes(plan, instance), *_pool_limits(plan, instance)]
+    found = [*cards(plan, instance, topology), *_schemes(plan, instance), *_pool_limits(plan, instance)]
     found.extend(_unit_limits(plan, instance))
     if found:
         return found  # nothing below can be computed for pools that cannot be
-    found.extend(_memory(plan, instance, topology))
+    found.extend(held(plan, instance, topology))
     spare = instance.limits.spare.units if instance.limits.spare else 0
     for name, regime in regimes(plan).items():
         fewer = spare if name == "at load" else 0
@@ -96,104 +94,6 @@ def _named(plan: Plan, instance: Instance) -> Iterator[str]:
             store = store and handoff.features.cache in (None, *hardware.stores)
         if handoff.workload not in instance.workloads or not places or not store:
             yield f"handoff[{handoff.name}]: from or to a place that is not in the instance"
-
-
-def _cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
-    blocks: dict[str, Counter[int]] = {}
-    names = [pool.name for pool in plan.pools]
-    yield from _purchases(plan, instance)
-    for pool in plan.pools:
-        if names.count(pool.name) > 1:
-            yield f"pools: {pool.name} is listed twice"
-        built = built_of(plan, pool, instance, topology)
-        if pool.part_of is not None:
-            if reason := _no_part(pool, plan.pools):
-                yield f"pools: {pool.name} {reason}"
-            continue
-        if pool.shares is not None:
-            if not _is_use(pool, plan.pools):
-                yield f"pools: {pool.name} shares units that are not there"
-            continue
-        if pool.units < 1 or pool.cards != pool.units * pool.cards_per_unit:
-            yield f"pools: {pool.name} has {pool.cards} cards for {pool.units} units of {pool.cards_per_unit}"
-            return
-        if reason := built.impossible():
-            yield f"cards[{pool.group}]: {pool.name}: {reason}"
-            return
-        for place, size, count in built.blocks:
-            blocks.setdefault(place, Counter())[size] += pool.units * count
-    for name, sizes in blocks.items():
-        group, there = instance.hardware.groups[name], _there(plan, instance, name)
-        cards = sum(pool.cards for pool in plan.pools if pool.group == name)
-        if cards > there:
-            yield f"cards[{name}]: {cards} used of {there}"
-        elif group.servers == "unlimited" and group.rent == "gpu":
-            continue  # as many servers as units need; only their GPUs are rented
-        elif any(filling.group == name for filling in plan.servers):
-            yield from _filled(plan, name, sizes, there, group.per_server)
-        elif not packs(sizes, -(-there // group.per_server), group.per_server):
-            yield f"cards[{name}]: units do not pack into servers of {group.per_server}"
-
-
-def _filled(plan: Plan, name: str, sizes: Counter[int], there: int, per_server: int) -> Iterator[str]:
-    """The plan says how servers are filled: the blocks fit in each, there are so many, and they hold every unit."""
-    count, room = 0, Counter[int]()
-    for filling in plan.servers:
-        if filling.group != name:
-            continue
-        count += filling.count
-        if sum(int(size) * number for size, number in filling.blocks.items()) > per_server:
-            yield f"servers[{name}]: blocks {filling.blocks} do not fit in a server of {per_server}"
-        for size, number in filling.blocks.items():
-            room[int(size)] += filling.count * number
-    if count * per_server > there:
-        yield f"servers[{name}]: {count} filled, {there // per_server} there"
-    for block, needed in sizes.items():
-        if needed > room[block]:
-            yield f"servers[{name}]: room for {room[block]} blocks of {block} GPUs, {needed} are needed"
-
-
-def _no_part(pool: Pool, pools: Sequence[Pool]) -> str:
-    """Why a pool is no part of the units of another; "" when it is. What it takes is looked at there."""
-    main = next((other for other in pools if other.name == pool.part_of and other.part_of is None), None)
-    if main is None:
-        return "is a part of units that are not there"
-    if pool.units != main.units or pool.cards != pool.units * pool.cards_per_unit or pool.rates:
-        return "does not go with the units that it is a part of"
-    return ""
-
-
-def _is_use(pool: Pool, pools: Sequence[Pool]) -> bool:
-    """Whether a pool without GPUs is another use of one that has some."""
-    owner = next((other for other in pools if other.name == pool.shares and other.shares is None), None)
-    if owner is None or pool.cards != 0 or {pool.scheme, owner.scheme} != {"hybrid"}:
-        return False
-    keys = ("group", "model", "units", "cards_per_unit", "parallelism")
-    return all(getattr(pool, key) == getattr(owner, key) for key in keys)
-
-
-def _there(plan: Plan, instance: Instance, name: str) -> int:
-    """GPUs of a group that are there, bought or rented."""
-    return instance.hardware.groups[name].cards + sum(p.cards.get(name, 0) for p in plan.purchases)
-
-
-def _purchases(plan: Plan, instance: Instance) -> Iterator[str]:
-    offers, links = instance.hardware.purchases, instance.hardware.links
-    for bought in plan.purchases:
-        place = f"purchases[{bought.name}]"
-        if bought.kind == "link step":
-            step = links[bought.name].step if bought.name in links else None
-            if step is None or not 0 < bought.count <= step.at_most:
-                yield f"{place}: no such step of a link"
-            continue
-        offer = offers.get(bought.name)
-        if offer is None or bought.count < 1:
-            yield f"{place}: nothing of this name is for sale"
-            continue
-        if offer.at_most is not None and bought.count > offer.at_most:
-            yield f"{place}: {bought.count} of at most {offer.at_most}"
-        if bought.cards != {name: count * bought.count for name, count in offer.cards.items()}:
-            yield f"{place}: brings other cards"
 
 
 def _schemes(plan: Plan, instance: Instance) -> Iterator[str]:
@@ -235,17 +135,6 @@ def _unit_limits(plan: Plan, instance: Instance) -> Iterator[str]:
     for pool in plan.pools:
         if limits.units is not None and pool.units < limits.units.at_least:
             yield f"units[{pool.name}]: {pool.units} of at least {limits.units.at_least}"
-
-
-def _memory(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
-    for pool in plan.pools:
-        if pool.shares is not None or pool.part_of is not None:
-            continue
-        group = instance.hardware.groups[pool.group]
-        usable = memory.usable_bytes(group.accelerator.memory, group.usable)
-        need = 0.0 if pool.measured else built_of(plan, pool, instance, topology).needed_bytes()
-        if over(need, usable):
-            yield f"memory[{pool.name}]: {need:.6g} B of {usable:.6g} B"
 
 
 def _targets(plan: Plan, instance: Instance) -> Iterator[str]:

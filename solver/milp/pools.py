@@ -3,7 +3,7 @@ r"""Whole units: how many cards they take, and the bounds that an instance sets 
 from collections.abc import Iterator, Sequence
 
 from models.workload import PoolLimit
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.data import Data
 from solver.milp.model import INFINITY, Model, Row, Term, at_least, at_most
 

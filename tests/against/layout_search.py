@@ -8,7 +8,7 @@ import numpy as np
 
 from models.instance import Instance
 from models.workload import Workload
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.data import gather
 from tests.against.layout_sizes import Sizes, means
 from tests.against.layout_units import Degrees, LayoutUnit

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from models.instance import Instance
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.data import Data, gather
 from tests.against import generate_layouts
 from tests.against.layout_search import own, plain_seconds, plain_step

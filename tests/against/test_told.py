@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from models.errors import BadInput
-from models.plan import Marginal, Plan
+from models.plan import Plan
+from models.told import Marginal
 from solver.solve import solve
 from tests.against import margins, told
 from tests.against.generate_wide import wide_document

@@ -9,7 +9,8 @@ from models import files
 from models.errors import BadInput
 from models.instance import Instance
 from models.load import build
-from models.plan import Plan, Relaxation
+from models.plan import Plan
+from models.told import Relaxation
 from solver.solve import Options, solve
 
 Document = dict[str, Any]

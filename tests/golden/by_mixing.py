@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 from models import files
-from models.plan import Row
+from models.told import Row
 from models.units import REQUEST_RATE, write
 from tests.golden.by_roofline import stage_value
 from tests.golden.by_solving import known, solved, splits

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from models.plan import Row
+from models.told import Row
 from solver import compare, data, settle
 from solver.formulas import cost, drain, handoff, stages
 from solver.limits import Limits

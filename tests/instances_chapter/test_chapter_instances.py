@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from models.load import load
-from models.plan import Plan, Row
+from models.plan import Plan
+from models.told import Row
 from solver.compare import compare
 from solver.formulas import drain
 from solver.limits import Limits

@@ -2,7 +2,8 @@
 
 import pytest
 
-from models.plan import Plan, Row
+from models.plan import Plan
+from models.told import Row
 from solver.compare import compare
 from solver.limits import Limits
 from solver.solve import Options, solve

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from solver import latency, physics, units
-from solver.candidates import Candidate
+from solver.candidate import Candidate
 from solver.data import gather
 from solver.solve import Options, solve
 from solver.verify import verify
