@@ -16,7 +16,7 @@ demo: .venv/.installed
 	$(BIN)/inferplan solve instances/chapter/eight-cards.yaml
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check .
