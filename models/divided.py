@@ -20,8 +20,10 @@ def check(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     endless = any(group.get("servers") == "unlimited" for _, group in entries(groups)) or bool(
         mapping(mapping(data.get("hardware")).get("bundles"))
     )
+    allowed = mapping(data.get("schemes")).get("allow")
+    apart = isinstance(allowed, list) and "attention-ffn" in allowed
     for name, llm in entries(models):
-        yield from _degrees(llm, ("models", name), counts.get(name), None if endless else most)
+        yield from _degrees(llm, ("models", name), counts.get(name), None if endless else most, apart)
     for name, group in entries(groups):
         path: Path = ("hardware", "groups", name)
         bought = endless or not is_whole(group.get("servers"))
@@ -30,10 +32,27 @@ def check(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
         yield from _wider(group, "dp", path, wide, "GPUs of the group")
         yield from _host(mapping(group.get("host")), (*path, "host"))
     yield from _schemes(data, groups, bool(counts))
+    yield from _disjoint(models, groups)
 
 
 def _experts(llm: dict[str, Any]) -> int | None:
     return next((llm[key] for key in EXPERTS if is_whole(llm.get(key)) and llm[key] > 0), None)
+
+
+def _counts(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
+    """Numbers of experts and of layers that contradict each other."""
+    said = {key: llm[key] for key in EXPERTS if is_whole(llm.get(key))}
+    if len(set(said.values())) > 1:
+        listed = ", ".join(f"{key} {value}" for key, value in said.items())
+        yield problem((*path, next(iter(said))), "stands beside another number of experts", listed, "one of them")
+    layers, first = llm.get("num_hidden_layers"), llm.get("first_k_dense_replace")
+    if said and is_whole(layers) and is_whole(first) and first >= layers:
+        accepted = f"less than the {layers} layers"
+        yield problem((*path, "first_k_dense_replace"), "leaves no layer with experts", first, accepted)
+    only = llm.get("mlp_only_layers")
+    for index, layer in enumerate(only if isinstance(only, list) else []):
+        if is_whole(layers) and is_whole(layer) and not 0 <= layer < layers:
+            yield problem((*path, "mlp_only_layers", index), "there is no such layer", layer, f"0 to {layers - 1}")
 
 
 def _sparse(llm: dict[str, Any]) -> int | None:
@@ -51,7 +70,7 @@ def _cards(group: dict[str, Any]) -> int | None:
     return servers * each if is_whole(servers) and is_whole(each) else None
 
 
-def _degrees(llm: dict[str, Any], path: Path, experts: int | None, most: int | None) -> Iterator[Problem]:
+def _degrees(llm: dict[str, Any], path: Path, experts: int | None, most: int | None, apart: bool) -> Iterator[Problem]:
     even = llm.get("expert_loads") is None  # else replicas fill up what is left over
     for index, degree in _listed(llm, "ep"):
         if degree > 1 and experts is None:
@@ -67,6 +86,10 @@ def _degrees(llm: dict[str, Any], path: Path, experts: int | None, most: int | N
         reason, accepted = misfit(table, experts, layers)
         if reason:
             yield problem((*path, "expert_loads"), reason, None, accepted)
+    for index, degree in _listed(llm, "dp"):
+        if degree > 1 and experts is None and not apart:
+            yield problem((*path, "dp", index), "means nothing without experts or attention-ffn", degree, "1, or no dp")
+    yield from _counts(llm, path)
     yield from _wider(llm, "ep", path, most, "GPUs of the largest group")
     yield from _wider(llm, "dp", path, most, "GPUs of the largest group")
 
@@ -86,6 +109,19 @@ def _listed(entry: dict[str, Any], key: str) -> Iterator[tuple[int, int]]:
             yield index, degree
 
 
+def _disjoint(models: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
+    """Degrees of a group and of a model that have none in common, though units must have both."""
+    for key in ("ep", "dp"):
+        for name, llm in entries(models):
+            mine = [degree for _, degree in _listed(llm, key)]
+            for group, described in entries(groups):
+                theirs = [degree for _, degree in _listed(described, key)]
+                if mine and theirs and not set(mine) & set(theirs):
+                    accepted = f"one of {', '.join(map(str, theirs))}, or other degrees there"
+                    message = f"none of them is allowed on {group}"
+                    yield problem(("models", name, key), message, ", ".join(map(str, mine)), accepted)
+
+
 def _host(host: dict[str, Any], path: Path) -> Iterator[Problem]:
     kernels = mapping(mapping(host.get("cpu")).get("kernels"))
     kernel = host.get("kernel")
@@ -98,6 +134,8 @@ def _schemes(data: dict[str, Any], groups: dict[str, Any], experts: bool) -> Ite
     allowed = mapping(data.get("schemes")).get("allow")
     for index, name in enumerate(allowed if isinstance(allowed, list) else []):
         path: Path = ("schemes", "allow", index)
+        if isinstance(allowed, list) and name in allowed[:index]:
+            yield problem(path, "named twice", name, "each scheme once")
         if name in NEEDS_EXPERTS and not experts:
             yield problem(
                 path, "no model has experts that tokens choose", name, "a mixture of experts, or other schemes"

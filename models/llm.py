@@ -11,12 +11,14 @@ from models.quantities import Count, PositiveBytes, TokenCount
 
 PositiveNumber = Annotated[float, Field(gt=0.0, le=1e12)]
 Dimension = Annotated[int, Field(ge=1, le=10**9)]
+Layers = Annotated[int, Field(ge=1, le=10_000)]
+Experts = Annotated[int, Field(ge=1, le=16_384)]
 
 
 class Encoder(Described):
     """The encoder of images, in BF16: a transformer over the patches of an image, each of which sees all others."""
 
-    num_hidden_layers: Count
+    num_hidden_layers: Layers
     hidden_size: Dimension
     num_attention_heads: Count
     intermediate_size: Dimension
@@ -46,7 +48,7 @@ class Llm(Described):
     source: str | None = None
     """Where the shape comes from."""
     model_type: str | None = None
-    num_hidden_layers: Count
+    num_hidden_layers: Layers
     hidden_size: Dimension
     num_attention_heads: Count
     num_key_value_heads: Count
@@ -63,9 +65,9 @@ class Llm(Described):
     qk_nope_head_dim: Count | None = None
     qk_rope_head_dim: Count | None = None
     v_head_dim: Count | None = None
-    num_experts: Count | None = None
-    num_local_experts: Count | None = None
-    n_routed_experts: Count | None = None
+    num_experts: Experts | None = None
+    num_local_experts: Experts | None = None
+    n_routed_experts: Experts | None = None
     n_shared_experts: Annotated[int, Field(ge=0, le=10**6)] | None = None
     num_experts_per_tok: Count | None = None
     moe_intermediate_size: Dimension | None = None

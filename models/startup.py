@@ -5,6 +5,7 @@ from typing import Any
 
 from models.errors import Problem, nearest
 from models.plain import Path, entries, mapping, problem
+from models.units import TIME, QuantityError, parse
 
 NOTHING = "0 s"
 """A startup that was not stated, in a document that was resolved."""
@@ -28,11 +29,29 @@ def check(service: Mapping[str, Any]) -> Iterator[Problem]:
                 message = "no step of this name" + (f"; {guess}" if guess else "")
                 yield problem(path, message, other, "one of " + ", ".join(steps))
         outer = step.get("within")
+        aside = [name for name in _names(step.get("after")) if name in steps and name != outer]
+        aside = [name for name in aside if mapping(steps[name]).get("within") != outer]
+        if aside:
+            accepted = f"steps within {outer}" if outer else "steps that are not within another"
+            yield problem((*path, "after"), "waits for a step of another level", ", ".join(aside), accepted)
+        yield from _longer(step, mapping(steps.get(outer)) if isinstance(outer, str) else {}, path)
         if isinstance(outer, str) and mapping(steps.get(outer)).get("within") is not None:
             yield problem((*path, "within"), "is itself within another step", outer, "a step that is not within one")
     if ring := _ring(steps):
         text = " -> ".join([*ring, ring[0]])
         yield problem(("service", "steps", ring[0]), f"the steps wait for each other: {text}", None, "an order")
+
+
+def _longer(step: Mapping[str, Any], outer: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    """A part that takes longer than the whole."""
+    try:
+        part, whole = (parse(one.get("takes"), TIME) for one in (step, outer))
+    except QuantityError:
+        return  # said where it stands, or not known
+    if part > whole:
+        yield problem(
+            (*path, "takes"), "longer than the step that it is within", step["takes"], f"at most {outer['takes']}"
+        )
 
 
 def _names(value: object) -> list[str]:

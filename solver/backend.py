@@ -69,7 +69,10 @@ class Session:
         for column, coefficient in _summed(terms).items():
             self._model.objective.set_linear_coefficient(self._variables[column], coefficient)
         if not self._whole:
-            return self._run(limits, limits.left, 0.0, ())
+            outcome = self._run(limits, limits.left, 0.0, (), mathopt.SolverType.GLOP)
+            if outcome.status == "stopped" and not limits.over:  # GLOP calls a few programs imprecise
+                outcome = self._run(limits, limits.left, 0.0, (), mathopt.SolverType.HIGHS)
+            return outcome
         enough = 0.0 if limits.exact else limits.gap
         outcome = self._run(limits, min(limits.left, BRIEF), 0.0, hint)
         if self._ends(outcome, limits, enough):
@@ -96,14 +99,14 @@ class Session:
             self._whole = False
             for variable in self._integer:
                 variable.integer = False
-            relaxed = self._run(limits, limits.left, 0.0, ())
+            relaxed = self._run(limits, limits.left, 0.0, (), mathopt.SolverType.GLOP)
             if not relaxed.found:
                 return Outcome("stopped", None, None, ())
             values = dict(zip(self._variables, relaxed.values, strict=True))
             for variable in self._integer:
                 count = math.ceil(values[variable] - 1e-6)
                 variable.lower_bound = variable.upper_bound = float(count)
-            rounded = self._run(limits, limits.left, 0.0, ())
+            rounded = self._run(limits, limits.left, 0.0, (), mathopt.SolverType.GLOP)
             if not rounded.found:
                 return Outcome("stopped", None, None, ())
             return Outcome("feasible", rounded.value, relaxed.bound, rounded.values)
@@ -155,7 +158,7 @@ class Session:
         events = {mathopt.Event.MIP_NODE, mathopt.Event.MIP_SOLUTION} if watched else set()
         return mathopt.solve(
             self._model,
-            solver if self._whole else mathopt.SolverType.GLOP,
+            solver,
             params=parameters,
             model_params=settings,
             callback_reg=mathopt.CallbackRegistration(events=events) if watched else None,

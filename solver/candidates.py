@@ -65,7 +65,7 @@ def _of_cut(
     described = instance.hardware.groups[group]
     label = f"{_label(kind, schemes)}@{group}" + (f"/{model}" if len(instance.models) > 1 else "")
     label += f"/{cut.label}" if cut.label else ""
-    for together in _together(kind, shape, cut.device, fitting):
+    for together in _sets(kind, shape, cut.device, fitting):
         for built in _built(kind, shape, cut, together):
             if isinstance(built, tuple):
                 yield Rejected(schemes, kind.stage, group, *built)
@@ -239,6 +239,25 @@ def _together(
             del chosen[max(chosen, key=lambda name: units.buffers(kind, shape, gpu, chosen[name]))]
         yield chosen
         left = {name: workload for name, workload in left.items() if name not in chosen}
+
+
+FEWER = 0.9
+"""Part of the experts that the largest batch touches, below which a workload may be better off alone."""
+
+
+def _sets(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> Iterator[dict[str, Workload]]:
+    """Sets of workloads that one unit can serve; and those alone whose small batches touch few experts, though others
+    would have every step read many.
+    """
+    for together in _together(kind, shape, gpu, workloads):
+        yield together
+        if shape.routed is None or len(together) == 1 or kind.stage == "prefill":
+            continue
+        batches = _batches(kind, shape, gpu, together)
+        touched = {name: shape.routed.touched(units.in_step(gpu, batch)) for name, batch in batches.items()}
+        for name, workload in together.items():
+            if touched[name] < FEWER * max(touched.values()):
+                yield {name: workload}
 
 
 def _all_fit(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> bool:

@@ -20,6 +20,9 @@ def cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
     blocks: dict[str, Counter[int]] = {}
     names = [pool.name for pool in plan.pools]
     yield from _purchases(plan, instance)
+    for filling in plan.servers:
+        if filling.group not in instance.hardware.groups:
+            yield f"servers[{filling.group}]: there is no such group"
     for pool in plan.pools:
         if names.count(pool.name) > 1:
             yield f"pools: {pool.name} is listed twice"
@@ -31,6 +34,8 @@ def cards(plan: Plan, instance: Instance, topology: Topology) -> Iterator[str]:
         if pool.shares is not None:
             if not _is_use(pool, plan.pools):
                 yield f"pools: {pool.name} shares units that are not there"
+            if pool.measured is None and built.cut is None:
+                yield f"pools: {pool.name} cannot be built like that"
             continue
         if pool.units < 1 or pool.cards != pool.units * pool.cards_per_unit:
             yield f"pools: {pool.name} has {pool.cards} cards for {pool.units} units of {pool.cards_per_unit}"

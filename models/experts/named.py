@@ -15,7 +15,10 @@ DIGITS = 6
 
 
 def rows(value: object, place: Place, base: Path | None) -> list[list[float]]:
-    """Loads of each layer over their mean, from a file of one array or from rows. Raises BadInput."""
+    """Loads of each layer, over their mean where they come from a file of one array, else rows as they are.
+
+    Raises BadInput.
+    """
     where = path_text(place)
     if isinstance(value, str):
         if base is None:
@@ -24,11 +27,11 @@ def rows(value: object, place: Place, base: Path | None) -> list[list[float]]:
         if len(arrays) > 1:
             accepted = "a file with one array; see `inferplan experts` for several"
             raise BadInput([Problem(where, f"several arrays: {', '.join(arrays)}", value, accepted)])
-    else:
-        arrays = {"loads": _table(value, where)}
-    tokens = loads(arrays, None, where).tokens[0]
-    relative = tokens / tokens.mean(1, keepdims=True)
-    return [[float(f"{one:.{DIGITS}g}") for one in row] for row in relative]
+        tokens = loads(arrays, None, where).tokens[0]
+        relative = tokens / tokens.mean(1, keepdims=True)
+        return [[float(f"{one:.{DIGITS}g}") for one in row] for row in relative]
+    table = _table(value, where)  # as it is, so that a resolved document stays what it was
+    return [[float(one) for one in row] for row in loads({"loads": table}, None, where).tokens[0]]
 
 
 def _table(value: object, where: str) -> np.ndarray:

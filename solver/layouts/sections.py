@@ -16,6 +16,8 @@ from solver.skew import by_index, random_skew, random_touched
 
 SIMULATED = ((1, 64), (4, 64), (16, 64), (64, 64), (256, 64), (1024, 64))
 """Tokens of a batch, and batches, of which the skew of random choices is simulated; in between it is interpolated."""
+DRAWS = 20_000_000
+"""Choices that are drawn at most for one number of tokens."""
 
 
 def attention_prefill(shape: Shape, device: Device, params: float, sums: float, new: float, cached: float) -> float:
@@ -120,15 +122,22 @@ def _simulated(count: int, chosen: int, cards: int) -> tuple[float, ...]:
     placement = by_index(count, cards)
     floor = 1e-6  # so that its logarithm exists
     return tuple(
-        max(floor, random_skew(size, chosen, placement, batches, seed=0).mean - 1.0) for size, batches in SIMULATED
+        max(floor, random_skew(size, chosen, placement, batches, seed=0).mean - 1.0)
+        for size, batches in _batches(count, chosen)
     )
+
+
+def _batches(count: int, chosen: int) -> list[tuple[int, int]]:
+    """Tokens of a batch, and how many are simulated: fewer where many are chosen of very many experts."""
+    drawn = chosen if chosen * chosen <= count else count
+    return [(size, max(1, min(batches, DRAWS // (size * drawn)))) for size, batches in SIMULATED]
 
 
 @lru_cache(maxsize=256)
 def _touched(count: int, chosen: int, cards: int) -> tuple[float, ...]:
     """Experts touched on the place with most of them."""
     placement = by_index(count, cards)
-    found = [random_touched(size, chosen, placement, batches, seed=0).mean for size, batches in SIMULATED]
+    found = [random_touched(size, chosen, placement, batches, seed=0).mean for size, batches in _batches(count, chosen)]
     return tuple(accumulate(found, max))
 
 

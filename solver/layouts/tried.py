@@ -22,7 +22,7 @@ MICRO = (1, 2, 4)
 MORE_SLOTS = (0, 1, 2)
 """Slots for replicas that are tried on each GPU with experts, where some experts are popular."""
 BEST = 3
-"""Units with parts on two groups that are kept of each pair: the best for their size."""
+"""Units with parts on two groups that are kept of each pair beside the smallest: the best for their size."""
 
 
 def tried(
@@ -40,6 +40,7 @@ def tried(
         whole = shape.routed is None or stated is None or 1 in stated
         plain = cuts.cuts(instance, topology, group, model, shape) if whole else []
         spread = list(_spread(instance, topology, group, model, shape)) if kind.layout == "spread" else []
+        spread = [cut for cut in spread if cut.micro == 1 or kind.stage != "prefill"]  # prompts come whole
         return [*plain, *spread], "" if whole else "only units of EP are allowed here, which it has not"
     if not workloads:
         return [], ""
@@ -65,6 +66,11 @@ def again(instance: Instance, topology: Topology, group: str, model: str, shape:
     return cuts.one(instance, topology, group, shape, cut.tp, cut.pp)
 
 
+def _or(stated: list[int] | None, usual: list[int]) -> list[int]:
+    """What is stated, though it be nothing; else what is usual."""
+    return usual if stated is None else stated
+
+
 def _powers(most: int) -> list[int]:
     return [2**power for power in range(max(most, 1).bit_length())]
 
@@ -78,8 +84,9 @@ def _spread(instance: Instance, topology: Topology, group: str, model: str, shap
         return
     stated, groups = cuts.both(described.ep, llm.ep), cuts.both(described.dp, llm.dp)
     most = WIDEST if described.servers == "unlimited" else min(WIDEST, described.cards + _sold(instance, group))
-    wide = [ep for ep in stated or _powers(min(most, shape.routed.experts)) if ep > 1]
-    tensor = _narrowest(instance, group, model, shape, shape.own_params)
+    wide = [ep for ep in _or(stated, _powers(min(most, shape.routed.experts))) if ep > 1]
+    narrow = _narrowest(instance, group, model, shape, shape.own_params)
+    tensor = sorted({*narrow, *cuts.tensor(described, llm)[-1:]})
     for ep in wide:
         for tp in tensor:
             dp = ep // tp
@@ -91,7 +98,7 @@ def _spread(instance: Instance, topology: Topology, group: str, model: str, shap
     if groups is not None and 1 not in groups:
         return
     for tp in cuts.tensor(described, llm):
-        for ep in stated or [described.per_server // tp]:
+        for ep in _or(stated, [described.per_server // tp]):
             if tp > 1 and 1 < ep <= described.per_server // tp:
                 cut = build.spread(instance, topology, group, shape, tp, ep, 1)
                 yield from [] if cut is None else [cut]
@@ -141,7 +148,7 @@ def _apart(
         stated = cuts.both(there.ep, llm.ep) if pooled else None
         widest = WIDEST if pooled else there.per_server
         found: list[tuple[float, int, Cut]] = []
-        for count in stated or _powers(min(widest, there.cards or widest)):
+        for count in _or(stated, _powers(min(widest, there.cards or widest))):
             if not pooled and not _cuts_widths(llm.intermediate_size, llm.moe_intermediate_size, count):
                 continue
             for tp in _narrowest(instance, group, model, shape, params):
@@ -174,7 +181,7 @@ def _sizes(
 ) -> Iterator[Cut]:
     described, llm = instance.hardware.groups[group], instance.models[model]
     most = WIDEST if described.servers == "unlimited" else described.cards + _sold(instance, group)
-    for dp in cuts.both(described.dp, llm.dp) or _powers(min(WIDEST, most) // tp):
+    for dp in _or(cuts.both(described.dp, llm.dp), _powers(min(WIDEST, most) // tp)):
         for micro in MICRO:
             for redundant in _replicas(shape, count) if pooled else [0]:
                 sizes = (tp, dp, other, count, pooled, micro, redundant)
@@ -207,12 +214,12 @@ def _worth(
 
 
 def _best(found: list[tuple[float, int, Cut]]) -> list[Cut]:
-    """The best for their size: each better than every smaller one, the best of all included; at most a few."""
+    """The best for their size: each better than every smaller one; the smallest, and a few of the best."""
     rising: list[tuple[float, int, Cut]] = []
     for one in sorted(found, key=lambda entry: (entry[1], -entry[0])):
         if not rising or one[0] > rising[-1][0] * 1.001:
             rising.append(one)
-    return [cut for _, _, cut in rising[-BEST:]]
+    return [cut for _, _, cut in {id(one): one for one in (*rising[:1], *rising[-BEST:])}.values()]
 
 
 def _too_large(instance: Instance, shape: Shape, pooled: bool) -> str:

@@ -14,7 +14,7 @@ from models.plan import Plan
 from models.workload import Workload
 from solver.queueing.fluid import Busiest, Needed, Queue, Windows
 from solver.queueing.systems import Members, System, systems
-from solver.recomputed import Built
+from solver.recomputed import built_of
 from solver.topology import Topology
 from solver.transition.backlog import Steps, Window
 
@@ -116,9 +116,9 @@ def queues(plan: Plan, instance: Instance, periods: int = PERIODS) -> list[Stage
     fed: dict[str, Steps] = {}
     for stage in ("both", "prefill", "decode"):
         members = [
-            Members(pool, {name: Built(pool, instance, topology).seconds(name) for name in pool.rates})
+            Members(pool, {name: built_of(plan, pool, instance, topology).seconds(name) for name in pool.rates})
             for pool in plan.pools
-            if pool.stage == stage
+            if pool.serves == stage and pool.part_of is None
         ]
         shares = {name: _share(plan, stage, name) for name in instance.workloads}
         for system in systems(stage, members, {name: shares[name] * w.rate for name, w in instance.workloads.items()}):
@@ -185,8 +185,8 @@ def _share(plan: Plan, stage: str, name: str) -> float:
     """Share of the arrivals of a workload that pools of a stage serve, as the plan splits them at its most."""
     begun = {"both": 0.0, "prefill": 0.0}
     for pool in plan.pools:
-        if pool.stage in begun and name in pool.rates:
-            begun[pool.stage] += pool.rates[name].at_capacity
+        if pool.serves in begun and pool.part_of is None and name in pool.rates:
+            begun[pool.serves] += pool.rates[name].at_capacity
     total, result = sum(begun.values()), plan.workloads.get(name)
     if not total or result is None:
         return 0.0

@@ -115,16 +115,11 @@ def test_even_loads_need_no_replicas() -> None:
 
 
 def test_replicas_fill_what_a_degree_leaves_over() -> None:
-    """Five of eight places would stand empty-handed: two slots on each of five GPUs are ten, two of them replicas."""
-    three = written(f"{{expert_loads: {LOADS}, ep: 5, tp: 1}}")
-    three = three.model_copy(
-        update={
-            "hardware": three.hardware.model_copy(
-                update={"groups": {"h100": three.hardware.groups["h100"].model_copy(update={"ep": None})}}
-            )
-        }
-    )
-    cuts = {c.cut.redundant for c in gather(three).candidates if c.cut is not None and c.cut.ep == 5}
+    """Eight experts over five GPUs: two slots on each are ten, two of them replicas; then three, then four."""
+    text = written(f"expert_loads: {LOADS}").document()
+    text["hardware"]["groups"]["h100"]["ep"] = [5]
+    five = build(Document(text, {}, ""))
+    cuts = {c.cut.redundant for c in gather(five).candidates if c.cut is not None and c.cut.ep == 5}
     assert cuts <= {2, 7, 12}
     assert 2 in cuts
 
