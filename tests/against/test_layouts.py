@@ -114,7 +114,7 @@ def test_stated_degrees_are_all_made_where_they_fit(data: Data) -> None:
                 for tp in group.tp
                 for ep in group.ep
                 for dp in group.dp
-                for micro in (1, 2)
+                for micro in (1,)  # prompts come whole
                 if _can_be(instance, network, name, model, (tp, ep, dp, micro))
             }
             assert {one for one in made if one[:2] == (name, model)} == expected
