@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from models.errors import Problem
-from models.experts.named import misfit
 from models.llm import Llm
 from models.plain import Path, entries, is_whole, mapping, problem
 from models.shapes import EXPERTS
@@ -55,6 +54,15 @@ def _counts(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
             yield problem((*path, "mlp_only_layers", index), "there is no such layer", layer, f"0 to {layers - 1}")
 
 
+def _misfit(table: list[list[float]], experts: int, layers: int) -> tuple[str, str]:
+    """Why loads are not those of a model, and what would be; "" when they are."""
+    if len(table[0]) != experts:
+        return f"{len(table[0])} experts, the model has {experts}", f"rows of {experts} numbers"
+    if len(table) not in (1, layers):
+        return f"{len(table)} layers, the model has {layers} with experts", f"1 or {layers} rows"
+    return "", ""
+
+
 def _sparse(llm: dict[str, Any]) -> int | None:
     """Layers with experts, where the keys that say it are whole numbers."""
     keys = ("num_hidden_layers", "first_k_dense_replace", "moe_layer_freq", "decoder_sparse_step")
@@ -83,7 +91,7 @@ def _degrees(llm: dict[str, Any], path: Path, experts: int | None, most: int | N
         accepted = "a mixture of experts"
         yield problem((*path, "expert_loads"), "the model has no experts that tokens choose", None, accepted)
     elif isinstance(table, list) and experts is not None and (layers := _sparse(llm)) is not None:
-        reason, accepted = misfit(table, experts, layers)
+        reason, accepted = _misfit(table, experts, layers)
         if reason:
             yield problem((*path, "expert_loads"), reason, None, accepted)
     for index, degree in _listed(llm, "dp"):

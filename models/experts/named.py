@@ -41,12 +41,3 @@ def _table(value: object, where: str) -> np.ndarray:
     except (TypeError, ValueError):
         accepted = "a file, or rows of numbers: one row a layer, a number for each expert"
         raise BadInput([Problem(where, "not a table of loads", shown(value), accepted)]) from None
-
-
-def misfit(table: list[list[float]], experts: int, layers: int) -> tuple[str, str]:
-    """Why loads are not those of a model, and what would be; "" when they are."""
-    if len(table[0]) != experts:
-        return f"{len(table[0])} experts, the model has {experts}", f"rows of {experts} numbers"
-    if len(table) not in (1, layers):
-        return f"{len(table)} layers, the model has {layers} with experts", f"1 or {layers} rows"
-    return "", ""
