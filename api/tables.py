@@ -84,7 +84,7 @@ def check(found: Mapping[str, Any]) -> str:
         weights = f"{words.gibibytes(model['weight_bytes'])} of weights ({model['weights']})"
         state = f"{model['kv_bytes_per_token'] / 1024:.4g} KiB of KV a token ({model['kv']})"
         if model["sliding_layers"]:
-            state += f"; {model['sliding_layers']} layers keep the last {model['sliding_window']}"
+            state += f"; {model['sliding_layers']} layers keep the last {model['sliding_window']} tokens alone"
         if model["linear_layers"]:
             state += f"; {model['linear_layers']} layers keep {model['recurrent_bytes'] / 1024**2:.4g} MiB a request"
         lines.append(f"   {model['name']}: {model['parameters'] / 1e9:.3g} B parameters, {weights}, {state}")

@@ -44,7 +44,12 @@ def check(llm: dict[str, Any], path: Path) -> Iterator[Problem]:
     window, pattern = llm.get("sliding_window"), llm.get("sliding_window_pattern")
     interval = llm.get("full_attention_interval")
     if pattern and not window:
-        yield problem((*path, "sliding_window"), "missing: sliding_window_pattern has a window", None, "tokens")
+        yield problem(
+            (*path, "sliding_window"),
+            "missing: sliding_window_pattern has a window",
+            None,
+            "tokens, or sliding_window_pattern: 1 for full attention",
+        )
     if pattern and interval:
         accepted = "one of them, or layer_types"
         yield problem((*path, "full_attention_interval"), "beside sliding_window_pattern", interval, accepted)
