@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from ortools.math_opt import model_pb2
@@ -29,6 +29,9 @@ BRIEF = 0.15
 """Seconds of the first run."""
 QUICK = 2.0
 """Seconds of a run that cannot be stopped, for a full proof, before the gap that the user accepts counts."""
+
+ALIKE = 1e-5
+"""Relative difference up to which two runs with different tolerances found the same."""
 
 
 class Session:
@@ -77,7 +80,7 @@ class Session:
         outcome = self._run(limits, min(limits.left, BRIEF), 0.0, hint)
         if self._ends(outcome, limits, enough):
             return outcome
-        again = self._run(limits, min(limits.left, QUICK), enough, outcome.values or hint, mathopt.SolverType.HIGHS)
+        again = self._confirmed(limits, enough, outcome.values or hint)
         outcome = _better(outcome, again, maximise)
         if self._ends(outcome, limits, limits.gap):
             return outcome
@@ -85,6 +88,24 @@ class Session:
             outcome = self._rounded(limits)
         again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
         return _better(outcome, again, maximise)
+
+    def _confirmed(self, limits: Limits, enough: float, hint: Sequence[float]) -> Outcome:
+        """A run of HiGHS whose verdict a second one shares, with its usual tolerance.
+
+        With a tight tolerance it cuts off solutions on some programs, and calls the start optimal, or nothing feasible.
+        """
+        seconds = min(limits.left, QUICK)
+        found = self._run(limits, seconds, enough, hint, mathopt.SolverType.HIGHS)
+        if found.status not in ("optimal", "infeasible"):
+            return found
+        other = self._run(limits, seconds, enough, found.values, mathopt.SolverType.HIGHS, loose=True)
+        if found.value is None or other.value is None:
+            same = found.status == other.status
+        else:
+            same = math.isclose(found.value, other.value, rel_tol=ALIKE, abs_tol=1e-9)
+        if same:
+            return found
+        return replace(found, status="feasible", bound=None) if found.found else Outcome("stopped", None, None, ())
 
     @staticmethod
     def _ends(outcome: Outcome, limits: Limits, enough: float) -> bool:
@@ -123,6 +144,7 @@ class Session:
         hint: Sequence[float],
         solver: mathopt.SolverType = mathopt.SolverType.GSCIP,
         watched: bool = False,
+        loose: bool = False,
     ) -> Outcome:
         if limits.stop is not None and limits.stop.asked:
             return Outcome("stopped", None, None, ())
@@ -136,7 +158,7 @@ class Session:
         )
         if self._whole:
             parameters.gscip.real_params["numerics/feastol"] = FEASIBLE
-            for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
+            for tolerance in () if loose else ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
                 parameters.highs.double_options[tolerance] = FEASIBLE
         settings = mathopt.ModelSolveParameters()
         if hint and self._whole:

@@ -161,7 +161,7 @@ def _apart(
         kept.extend(_best(found))
     if not kept and reason.startswith("no link"):
         reason = _too_large(instance, shape, pooled) or reason
-    return kept, reason
+    return kept, "" if kept else reason
 
 
 def _cuts_widths(width: int, moe: int | None, count: int) -> bool:
@@ -225,12 +225,14 @@ def _best(found: list[tuple[float, int, Cut]]) -> list[Cut]:
 def _too_large(instance: Instance, shape: Shape, pooled: bool) -> str:
     """Whether what is handed over fits nowhere."""
     held = shape.element_bytes * (shape.expert_params if pooled else shape.ffn_params + shape.expert_params)
-    most = max(
-        group.accelerator.memory * group.usable * (WIDEST if pooled else group.per_server)
-        for group in instance.hardware.groups.values()
-    )
+    rooms = {}
+    for name, group in instance.hardware.groups.items():
+        widest = WIDEST if pooled else group.per_server
+        count = min(widest, group.cards + _sold(instance, name)) if group.servers != "unlimited" else widest
+        rooms[name] = count, count * group.accelerator.memory * group.usable
+    name, (count, most) = max(rooms.items(), key=lambda one: one[1][1])
     word = "experts" if pooled else "feed-forward networks"
-    return f"{word} take {held / GIB:.1f} GiB, more than any GPUs that may share them" if held > most else ""
+    return f"{word} take {held / GIB:.1f} GiB, {count} {name} hold {most / GIB:.1f}" if held > most else ""
 
 
 def _hosted(instance: Instance, group: str, model: str, shape: Shape) -> tuple[list[Cut], str]:
@@ -241,13 +243,15 @@ def _hosted(instance: Instance, group: str, model: str, shape: Shape) -> tuple[l
     if described.host is None:
         return [], f"hardware.groups.{group} states no host: its CPUs, their kernel and link"
     found: list[Cut] = []
-    for tp in _narrowest(instance, group, model, shape, shape.own_params):
+    narrow = _narrowest(instance, group, model, shape, shape.own_params)
+    wider = [tp for tp in cuts.tensor(described, instance.models[model]) if tp >= min(narrow, default=1)]
+    for tp in wider[:3]:
         device = physics.device_of(instance, described, shape.precision, tp)
         room = cuts.ROOMY * device.memory * tp - sections.resident_bytes(shape, shape.own_params) / 2.0
         most = min(routed.experts, int(max(0.0, room) // sections.expert_bytes(shape, 1.0)))
         for resident in sorted({most * k // 4 for k in range(5)}):
             cut = build.hosted(instance, group, model, shape, tp, resident)
             found.extend([] if cut is None else [cut])
-    held, room = build.host_bytes(shape, routed.experts), build.host_room(instance, group, described.per_server)
-    reason = f"experts take {held / GIB:.0f} GiB of {room / GIB:.0f} GiB of host memory"
+    held, room = build.host_bytes(shape, routed.experts), build.host_room(instance, group, max(wider[:3], default=1))
+    reason = f"experts take {held / GIB:.0f} GiB, the part of the host that goes with a unit has {room / GIB:.0f} GiB"
     return found, "" if found else reason

@@ -67,7 +67,9 @@ def rows(
         if not sizes or nests(sizes, group.per_server):
             continue
         ways = patterns(sizes, group.per_server)[:MOST_PATTERNS]
-        columns = [model.column(upper=float(10**8), integer=True) for _ in ways]
+        most = (group.cards + (extra or {}).get(name, 0)) // group.per_server
+        most += sum(int(model.upper[column] * cards) for where, column, cards in bought if where == name)
+        columns = [model.column(upper=float(min(10**8, most)), integer=True) for _ in ways]
         for column, way in zip(columns, ways, strict=True):
             blocks = tuple((size, count) for size, count in zip(sizes, way, strict=True) if count)
             fillings.append(Filling(name, blocks, column))

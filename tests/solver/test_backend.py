@@ -6,7 +6,7 @@ import pytest
 from ortools.math_opt.python import mathopt
 
 from solver.backend import Session
-from solver.limits import Limits, Outcome, Stop, gap
+from solver.limits import Limits, Outcome, Status, Stop, gap
 from solver.milp.model import Model, at_least, at_most
 
 
@@ -101,3 +101,31 @@ def test_a_linear_program_that_was_cut_short_bounds_nothing() -> None:
     short = session._outcome(result)
     assert (short.status, short.value, short.bound) == ("feasible", 4.0, None)
     assert short.gap == math.inf
+
+
+def outcome(status: Status, value: float | None = None) -> Outcome:
+    return Outcome(status, value, value if status == "optimal" else None, () if value is None else (value,))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        (outcome("optimal", 0.04), outcome("optimal", 0.15), "feasible"),
+        (outcome("optimal", 0.15), outcome("optimal", 0.15 * (1.0 + 1e-7)), "optimal"),
+        (outcome("infeasible"), outcome("optimal", 0.15), "stopped"),
+        (outcome("infeasible"), outcome("infeasible"), "infeasible"),
+        (outcome("optimal", 0.04), outcome("stopped"), "feasible"),
+    ],
+)
+def test_a_verdict_counts_only_where_two_runs_with_different_tolerances_share_it(
+    first: Outcome, second: Outcome, what: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HiGHS called a start of 0.04 optimal where 0.15 was: its tight tolerance had cut off the rest."""
+    model = Model()
+    model.column(upper=1.0, integer=True)
+    session = Session(model)
+    runs = iter([first, second])
+    monkeypatch.setattr(session, "_run", lambda *_, **__: next(runs))
+    found = session._confirmed(Limits(), 0.0, ())
+    assert found.status == what
+    assert (found.bound is None) == (what != "optimal")
