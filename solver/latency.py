@@ -54,7 +54,7 @@ def at(
     if kind.stage == "prefill" or not workload.decodes:
         return Latency(None if kind.stage == "decode" else cost.first_token, None)
     size = units.in_step(gpu, batches[name])
-    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, _in_steps(gpu, workloads, batches)))
+    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, batches))
     if kind.stage == "decode":
         return Latency(None, gpu.pp * _stretched(shape, gpu, workloads, batches, rates, name, 1.0))
     # whole requests: decode has the seconds that prefill leaves, and each step is stretched by them
@@ -87,23 +87,23 @@ def _stretched(
     Where a step is no straight line, its line is drawn at what the unit holds, which follows from the step: from a full
     unit down, so that the line is never below the step.
     """
-    sizes = _in_steps(gpu, workloads, batches)
-    most, alone, own = max(sizes.values()), units.costs(shape, gpu, workloads[name]).step.at(1).seconds, math.inf
+    alone, own = units.costs(shape, gpu, workloads[name]).step.at(1).seconds, math.inf
+    most = held = _largest(gpu, batches)
     for _ in range(ROUNDS):
-        lines = _lines(shape, gpu, workloads, sizes)
+        lines = _lines(shape, gpu, workloads, batches, held)
         busy, step = _busy(shape, gpu, workloads, rates, lines), lines[name]
         full = step.at(units.in_step(gpu, batches[name])).seconds
         before, own = own, stages.step_seconds_at_load(step.fixed + step.beside, busy.memory / left, alone, full)
         holds = sum(r * units.costs(shape, gpu, workloads[n]).calls for n, r in rates.items()) * own / left
         if not own < before * (1.0 - 1e-9):
             break
-        sizes = dict.fromkeys(sizes, min(most, max(1.0, holds)))
+        held = min(most, max(1.0, holds))
     return min(own, before) / left
 
 
-def _in_steps(gpu: Device, workloads: Mapping[str, Workload], batches: Mapping[str, int]) -> dict[str, float]:
-    """Requests of a step of a unit that is full of one workload."""
-    return {name: units.in_step(gpu, batches[name]) for name in workloads if name in batches}
+def _largest(gpu: Device, batches: Mapping[str, int]) -> float:
+    """Requests of a step of a unit that is full."""
+    return max(units.in_step(gpu, batch) for batch in batches.values())
 
 
 def in_turn(
@@ -119,7 +119,7 @@ def in_turn(
     cost = units.costs(shape, gpu, workloads[name])
     if not workloads[name].decodes:
         return Latency(cost.first_token, None)
-    lines = _lines(shape, gpu, workloads, _in_steps(gpu, workloads, batches))
+    lines = _lines(shape, gpu, workloads, batches)
     left = 1.0 - _busy(shape, gpu, workloads, prefills, lines).prefill
     if left <= 0.0:
         return Latency(cost.first_token, None)
@@ -189,8 +189,16 @@ def bounds(kind: Kind, shape: Shape, gpu: Device, workload: Workload, batch: int
     return max(most.first_token, cost.read + cost.longest_compute / idle + gpu.pp * step.seconds), most.per_token
 
 
-def _lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
-    return units.lines(shape, gpu, {name: workloads[name] for name in sizes}, sizes)
+def _lines(
+    shape: Shape,
+    gpu: Device,
+    workloads: Mapping[str, Workload],
+    batches: Mapping[str, int],
+    held: float | None = None,
+) -> dict[str, Step]:
+    """Steps as straight lines, of a full unit or of one that holds ``held`` requests a step."""
+    there = {name: workload for name, workload in workloads.items() if name in batches}
+    return units.lines(shape, gpu, there, _largest(gpu, batches) if held is None else held)
 
 
 def _busy(

@@ -165,17 +165,20 @@ def _without_slowest(workloads: Mapping[str, Workload], lines: Mapping[str, Step
 def lines_at(
     kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sigma: float, room: float
 ) -> dict[str, Step]:
-    """Steps of each workload as straight lines, exact at what the unit holds when full of one and paced by ``sigma``.
+    """Steps of each workload as straight lines, exact at the most that the unit holds when paced by ``sigma``.
 
-    ``room`` is what state may fill of a GPU.
+    ``room`` is what state may fill of a GPU. Of stated batches only the largest bounds a mix, and where all are stated.
     """
-    sizes = {}
-    for name, workload in workloads.items():
+    stated = [w.batch for w in workloads.values() if w.decodes]
+    largest, sizes = 1.0, [float(batch) for batch in stated if isinstance(batch, int)]
+    for workload in workloads.values():
         cost = units.costs(shape, gpu, workload)
         first = _first_seconds(kind, cost)
         each = tuple(seconds / cost.calls if cost.calls else 0.0 for seconds in first)
-        sizes[name] = max(1.0, cost.step.within(sigma, _most(gpu, workload, cost, room), *each))
-    return units.lines(shape, gpu, workloads, sizes)
+        largest = max(largest, cost.step.within(sigma, _held_at_most(gpu, cost, room), *each))
+    if sizes and len(sizes) == len(stated):
+        largest = min(largest, max(1.0, max(sizes) / gpu.pp))
+    return units.lines(shape, gpu, workloads, largest)
 
 
 def room_for(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload]) -> float:
@@ -185,11 +188,14 @@ def room_for(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Work
 
 
 def _most(gpu: Device, workload: Workload, cost: Costs, room: float) -> float:
-    """Requests of a workload that a step has at most."""
-    held = room * gpu.streams / cost.held if cost.held else 1.0
-    if isinstance(workload.batch, int):
-        held = min(held, float(workload.batch))
-    return max(1.0, held / gpu.pp)
+    """Requests of a workload that a step has at most, when it has no other."""
+    held = _held_at_most(gpu, cost, room)
+    return max(1.0, min(held, workload.batch / gpu.pp)) if isinstance(workload.batch, int) else held
+
+
+def _held_at_most(gpu: Device, cost: Costs, room: float) -> float:
+    """Requests of a step whose state fits in ``room``; 1 where there is no state."""
+    return max(1.0, (room * gpu.streams / cost.held if cost.held else 1.0) / gpu.pp)
 
 
 def _own(kind: Kind, cost: Costs, step: Step) -> tuple[float, float]:

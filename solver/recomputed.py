@@ -147,11 +147,11 @@ class Built:
 
     def _bound(self, name: str) -> Step:
         """The step as a straight line, for every mix of the batches: the most experts touched, or the slowest start."""
-        sizes = {other: self._in_step(other) for other in {name, *self.pool.rates}}
-        loads = {other: self.instance.workloads[other] for other in sizes}
+        largest = max(self._in_step(other) for other in {name, *self.pool.rates})
+        loads = {other: self.instance.workloads[other] for other in {name, *self.pool.rates}}
+        lines = {n: physics.workload_decode(self.shape, self.device, w).upto(largest) for n, w in loads.items()}
         if self.device.layout is None:
-            return physics.workload_decode(self.shape, self.device, loads[name]).upto(max(sizes.values()))
-        lines = {n: physics.workload_decode(self.shape, self.device, w).upto(sizes[n]) for n, w in loads.items()}
+            return lines[name]
         return replace(lines[name], fixed=max((lines[n].fixed for n, w in loads.items() if w.decodes), default=0.0))
 
     def _in_step(self, name: str) -> float:
@@ -187,19 +187,20 @@ class Built:
         return self.device.memory - physics.weights_on_card(self.shape, self.device) - self.buffer()
 
     def _line(self, workload: Workload) -> Step:
-        """The step as a straight line, exact at what the unit holds when full of one workload; see `Step.upto`."""
+        """The step as a straight line, exact at the most that the unit holds; see `Step.upto`."""
         gpu, sigma, largest = self.device, (self.pool.step_s or 0.0) / self.device.pp, 1.0
+        stated = [other.batch for other in self._decoding()]
+        sizes = [float(batch) for batch in stated if isinstance(batch, int)]
         for name in self.pool.rates:
             other = self.instance.workloads[name]
-            if gpu.layout is not None and other != workload:
-                continue
             held = physics.held_state(self.shape, gpu, other)
             most = self._room() * gpu.streams / held if held else 1.0
-            most = min(most, float(other.batch)) if isinstance(other.batch, int) else most
             calls, first = physics.mean_calls(other), self._before(other)
             each = [seconds / calls if calls else 0.0 for seconds in first]
             step = physics.workload_decode(self.shape, gpu, other)
             largest = max(largest, step.within(sigma, max(1.0, most / gpu.pp), *each))
+        if sizes and len(sizes) == len(stated):
+            largest = min(largest, max(1.0, max(sizes) / gpu.pp))
         return physics.workload_decode(self.shape, gpu, workload).upto(largest)
 
     def _before(self, workload: Workload) -> tuple[float, float]:

@@ -211,15 +211,15 @@ def in_step(gpu: Device, batch: float) -> float:
     return batch if gpu.pp == 1 else max(1.0, float(int(batch // gpu.pp)))
 
 
-def lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], sizes: Mapping[str, float]) -> dict[str, Step]:
-    """Steps as straight lines that hold for up to ``sizes`` requests of each workload, and for any mix of them.
+def lines(shape: Shape, gpu: Device, workloads: Mapping[str, Workload], largest: float) -> dict[str, Step]:
+    """Steps as straight lines that hold for any mix of the workloads of up to ``largest`` requests together.
 
-    Where experts are touched all have the tangent at the largest of the batches; where GPUs wait for each other, a step
-    takes what the slowest of the lines takes before it has any request.
+    Where experts are touched each is the tangent there. Where GPUs wait for each other, a step takes what the slowest
+    takes before it has any request.
     """
+    found = {n: costs(shape, gpu, w).step.upto(largest) for n, w in workloads.items()}
     if gpu.layout is None:
-        return {n: costs(shape, gpu, w).step.upto(max(sizes.values())) for n, w in workloads.items()}
-    found = {n: costs(shape, gpu, w).step.upto(sizes[n]) for n, w in workloads.items()}
+        return found
     fixed = max((found[n].fixed for n, w in workloads.items() if w.decodes), default=0.0)
     return {n: replace(line, fixed=fixed) for n, line in found.items()}
 
@@ -229,7 +229,7 @@ def lines_of(
 ) -> dict[str, Step]:
     """The same for the workloads that have a batch; none where nothing is decoded."""
     there = {name: workload for name, workload in workloads.items() if name in batches and kind.stage != "prefill"}
-    return lines(shape, gpu, there, {name: in_step(gpu, batches[name]) for name in there}) if there else {}
+    return lines(shape, gpu, there, max(in_step(gpu, batches[name]) for name in there)) if there else {}
 
 
 def demand(

@@ -176,7 +176,8 @@ class LayoutUnit(LayoutParts):
         """Unit-seconds of a request of each workload, in steps that all of them may share."""
         if len(loads) == 1 or kind == "prefill":
             return {name: self.request(w, kind, batches[name]) for name, w in loads.items()}
-        lines = {n: self.line(means(w)[1], batches[n]) for n, w in loads.items() if w.decodes}
+        most = max(batches[n] for n in loads)
+        lines = {n: self.line(means(w)[1], most) for n, w in loads.items() if w.decodes}
         slowest = max((fixed for fixed, _ in lines.values()), default=0.0)
         found = {n: self.request(w, "prefill", 1) if kind == "both" else 0.0 for n, w in loads.items()}
         for name, (_, each) in lines.items():

@@ -14,7 +14,7 @@ from tests.against.layout_units import Degrees, LayoutUnit
 from tests.against.network import Network
 
 EXACT = 1e-9
-ALONE, MIXED = 2e-4, 5e-3
+ALONE, MIXED = 2e-4, 3e-3
 """What the bounding line of a paced unit may be below its step, with one workload and with several."""
 SEEDS = (*range(24), 26, 30, 38, 62, 121, 146, 188)
 
