@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from api import commands, questions
+from api import commands, options, questions
 from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without block characters shows question marks
-        options = parser().parse_args(_with_negatives(words))
-        code = int(options.run(options))
+        given = parser().parse_args(_with_negatives(words))
+        code = int(given.run(given))
         sys.stdout.flush()
         return code
     except BadInput as error:
@@ -118,12 +118,14 @@ def parser() -> Parser:
     sweep.add_argument(
         "--vary", metavar="PATH=V1,V2", action="append", required=True, help="values of one place; may be repeated"
     )
-    sweep.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="of each solve; default 60")
+    sweep.add_argument(
+        "--time-limit", metavar="SECONDS", type=options.seconds, default=60.0, help="of each solve; default 60"
+    )
     flips = _file(subcommands, "flips", questions.flips, "from which value of a number another scheme wins")
     text = "a number that moves; may be repeated. Default: links, lengths, batches, arrivals, prices"
     flips.add_argument("--vary", metavar="PATH[=LOW..HIGH]", action="append", default=[], help=text)
     text = "of the whole search; default 300"
-    flips.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=300.0, help=text)
+    flips.add_argument("--time-limit", metavar="SECONDS", type=options.seconds, default=300.0, help=text)
     verify = _file(subcommands, "verify", commands.verify, "does a plan hold for an instance")
     verify.add_argument("plan", metavar="PLAN.json", type=Path)
     _file(subcommands, "route", questions.route, "where a request goes when its state may be elsewhere")
@@ -136,9 +138,9 @@ def parser() -> Parser:
     queue = _file(subcommands, "queue", questions.queue, "what waits over time where requests come in bursts")
     queue.add_argument("--plan", metavar="PLAN.json", type=Path, help="of this instance; left out: it is solved")
     text = "of the longest bursts that are followed; default 2"
-    queue.add_argument("--periods", metavar="N", type=_periods, default=2, help=text)
+    queue.add_argument("--periods", metavar="N", type=options.periods, default=2, help=text)
     text = "the longest that a request may wait; default: the deadline of the startup backlog"
-    queue.add_argument("--wait", metavar="TIME", type=_wait, help=text)
+    queue.add_argument("--wait", metavar="TIME", type=options.wait, help=text)
 
     catalog = _command(
         subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"
@@ -162,9 +164,11 @@ def parser() -> Parser:
 def _solve(subcommands: Any) -> None:
     solve = _command(subcommands, "solve", commands.solve, "the best plan for an instance, with its reasons")
     solve.add_argument("file", metavar="FILE", type=Path, nargs="?", help="left out: the examples are listed")
-    solve.add_argument("--time-limit", metavar="SECONDS", type=_seconds, default=60.0, help="default 60")
-    solve.add_argument("--gap", metavar="SHARE", type=_share, default=1e-4, help="may stop inside it; default 1e-4")
-    solve.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the solver")
+    solve.add_argument("--time-limit", metavar="SECONDS", type=options.seconds, default=60.0, help="default 60")
+    solve.add_argument(
+        "--gap", metavar="SHARE", type=options.share, default=1e-4, help="may stop inside it; default 1e-4"
+    )
+    solve.add_argument("--seed", metavar="N", type=options.seed, default=None, help="of the solver")
     solve.add_argument(
         "--plan-only",
         action="store_true",
@@ -230,8 +234,10 @@ def _experts(subcommands: Any) -> None:
     )
     made.add_argument("--model-layers", metavar="N", help="layers of the model, those without experts included")
     made.add_argument("--html", metavar="FILE", type=Path, help="heat map of layers x cards, before and after")
-    made.add_argument("--tighten", metavar="SECONDS", type=_pause, default=30.0, help="for tighter bounds; default 30")
-    made.add_argument("--seed", metavar="N", type=_seed, default=None, help="of the search")
+    made.add_argument(
+        "--tighten", metavar="SECONDS", type=options.pause, default=30.0, help="for tighter bounds; default 30"
+    )
+    made.add_argument("--seed", metavar="N", type=options.seed, default=None, help="of the search")
 
 
 def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:
@@ -254,54 +260,6 @@ def _changes(command: Parser) -> None:
     command.add_argument(
         "--set", metavar="PATH=VALUE", dest="changes", action="append", default=[], help="change the instance"
     )
-
-
-def _number(text: str, accepted: str, low: float, high: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high:  # also refuses nan
-        raise argparse.ArgumentTypeError(f"{text!r} is not {accepted}")
-    return value
-
-
-def _seconds(text: str) -> float:
-    return _number(text.removesuffix("s").strip(), "a number of seconds from 0.01 to 1e6", 0.01, 1e6)
-
-
-def _pause(text: str) -> float:
-    return _number(text.removesuffix("s").strip(), "a number of seconds from 0 to 1e6", 0.0, 1e6)
-
-
-def _periods(text: str) -> int:
-    value = _number(text, "a whole number from 1 to 100", 1.0, 100.0)
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
-    return int(value)
-
-
-def _wait(text: str) -> float:
-    from models.units import TIME, QuantityError, parse
-
-    try:
-        value = parse(text, TIME)
-    except QuantityError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0.0 <= value <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time from 0 s to 1e9 s, e.g. 10 s")
-    return value
-
-
-def _share(text: str) -> float:
-    return _number(text, "a share from 0 to 1", 0.0, 1.0)
-
-
-def _seed(text: str) -> int:
-    value = _number(text, "a whole number from 0 to 2147483647", 0, 2**31 - 1)
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(value)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,9 @@ the quickest on middle sizes; then SCIP, which can be watched and ended from out
 CP-SAT rounds continuous columns (docs/benchmarks.md).
 """
 
-import contextlib
 import datetime
 import math
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +17,7 @@ from ortools.math_opt.python import mathopt
 
 from solver.limits import PROOF, Limits, Outcome, Status, gap
 from solver.milp.model import Model, Row, Term
+from solver.silence import silenced
 
 FEASIBLE = 1e-9
 """Relative room of each row in a program with whole numbers; the usual 1e-6 adds up to more than ``PROOF`` allows."""
@@ -164,7 +162,7 @@ class Session:
         if hint and self._whole:
             settings.solution_hints.append(mathopt.SolutionHint(dict(zip(self._variables, hint, strict=True)), {}))
         try:
-            with _silenced():
+            with silenced():
                 result = self._call(solver, parameters, settings, limits if watched else None)
         except (AttributeError, RuntimeError):  # how MathOpt ends when its solver gives up on the numbers
             return Outcome("stopped", None, None, ())
@@ -215,7 +213,7 @@ def priced(model: Model, terms: Sequence[Term], maximise: bool, seconds: float) 
     program = mathopt.Model.from_model_proto(_written(model, terms, maximise))
     limit = datetime.timedelta(seconds=max(seconds, 1e-3))
     try:
-        with _silenced():
+        with silenced():
             result = mathopt.solve(program, mathopt.SolverType.GLOP, params=mathopt.SolveParameters(time_limit=limit))
     except (AttributeError, RuntimeError):
         return None
@@ -291,27 +289,6 @@ def _watch(limits: Limits) -> Callable[[mathopt.CallbackData], mathopt.CallbackR
         return mathopt.CallbackResult(terminate=limits.stop is not None and limits.stop.asked)
 
     return look
-
-
-@contextlib.contextmanager
-def _silenced() -> Iterator[None]:
-    """Standard output and error closed meanwhile: solvers print errors that they get over; what a run found is in its
-    result.
-    """
-    kept: list[tuple[int, int]] = []
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
-            with contextlib.suppress(OSError, AttributeError, ValueError):  # there is none to close
-                stream.flush()
-                kept.append((number, os.dup(number)))
-                os.dup2(nowhere, number)
-        yield
-    finally:
-        for number, copy in kept:
-            os.dup2(copy, number)
-            os.close(copy)
-        os.close(nowhere)
 
 
 def _summed(terms: Sequence[Term]) -> dict[int, float]:
