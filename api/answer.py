@@ -3,7 +3,7 @@
 from api import words
 from models.instance import Instance
 from models.plan import Plan, Pool
-from models.told import Row
+from models.told import Conflict, Row
 from models.workload import Workload
 from solver.schemes import BY_NAME
 
@@ -120,10 +120,16 @@ def gone(drained_s: float | None) -> str:
     return "never" if drained_s is None else f"second {drained_s:.0f}"
 
 
+def listed(conflict: Conflict) -> bool:
+    """Whether what conflicts is told line by line."""
+    return any(len(limit) >= 40 for limit in conflict.limits)
+
+
 def because(row: Row, plan: Plan) -> str:
     """What another way to deploy lacks, or how it compares with the plan."""
     if row.reason is not None:
-        nothing = not plan.pools and row.reason.startswith(("memory[", "targets[", "measured["))
+        nothing = any(listed(conflict) for conflict in plan.conflicts) and not plan.pools
+        nothing = nothing and row.reason.startswith(("memory[", "targets[", "measured["))
         return "nothing fits, see above" if nothing else row.reason
     if plan.throughput is None or row.throughput is None:
         return ""

@@ -41,18 +41,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.disable()  # imports make only things that stay; looking at them takes 7 % of a short command
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
+    code = SOLVED
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - closed by the caller, open to the end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal without block characters shows question marks
-        given = parser().parse_args(_with_negatives(words))
-        code = int(given.run(given))
+        code = _code(words, as_json)
         sys.stdout.flush()
         return code
-    except BadInput as error:
-        return _bad(error, as_json)
     except BrokenPipeError:  # the reader has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SOLVED
+        return code
     except KeyboardInterrupt:
         print("inferplan: interrupted", file=sys.stderr)
         return STOPPED
@@ -61,6 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - so that Python does not try again at its end
             print(f"inferplan: {error.strerror or error}", file=sys.stderr)
         return FAULT
+
+
+def _code(words: list[str], as_json: bool) -> int:
+    """Runs the command, and tells what went wrong."""
+    try:
+        given = parser().parse_args(_with_negatives(words))
+        return int(given.run(given))
+    except BadInput as error:
+        return _bad(error, as_json)
+    except OSError:
+        raise
     except Exception as error:  # the last door: no traceback reaches a user
         return _fault(error, as_json)
 
@@ -217,7 +228,7 @@ def _experts(subcommands: Any) -> None:
     made.add_argument("--slot-time", metavar="TIME", help="of one active slot, beside --token-time")
     made.add_argument("--steps", metavar="N", help="steps in which the loads were measured, for times of one step")
     made.add_argument("--current", metavar="MAP", type=Path, help="where replicas are now: copies, bytes, break-even")
-    made.add_argument("--copy-rate", metavar="RATE", help="bytes/s that a card receives while replicas are copied")
+    made.add_argument("--copy-rate", metavar="RATE", help="bytes/s that a card sends or receives")
     made.add_argument("--copy-startup", metavar="TIME", help="of each copy; default 0")
     made.add_argument("--in-flight", metavar="N", help="batches to wait for before a replica is reclaimed; default 0")
     made.add_argument("--lifetime", metavar="STEPS", help="how long the loads stay as they are: is a move worth it")

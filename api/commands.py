@@ -210,11 +210,17 @@ def _axes(texts: list[str]) -> "list[Axis]":
 
 
 def verify(options: argparse.Namespace) -> int:
-    """A plan against an instance; 3 when it breaks a limit. Raises BadInput where they do not match."""
+    """A plan against an instance, or a placement of experts against loads; 3 when it does not hold.
+
+    Raises BadInput where they do not match.
+    """
+    from api.experts import recheck
     from api.planfile import of_instance, read
     from models.load import load
     from solver.verify import verify as violations_of
 
+    if recheck.is_placement(options.plan):
+        return recheck.verify(options)
     instance = load(options.file, options.changes)
     plan = of_instance(read(options.plan), instance)
     violations = violations_of(plan, instance)

@@ -13,6 +13,14 @@ def _number(text: str, accepted: str, low: float, high: float) -> float:
     return value
 
 
+def _whole(text: str, low: int, high: int) -> int:
+    accepted = f"a whole number from {low} to {high}"
+    value = _number(text, accepted, low, high)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {accepted}")
+    return int(value)
+
+
 def seconds(text: str) -> float:
     """A limit of time, in s."""
     return _number(text.removesuffix("s").strip(), "a number of seconds from 0.01 to 1e6", 0.01, 1e6)
@@ -25,10 +33,7 @@ def pause(text: str) -> float:
 
 def periods(text: str) -> int:
     """A count of periods."""
-    value = _number(text, "a whole number from 1 to 100", 1.0, 100.0)
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
-    return int(value)
+    return _whole(text, 1, 100)
 
 
 def wait(text: str) -> float:
@@ -51,7 +56,4 @@ def share(text: str) -> float:
 
 def seed(text: str) -> int:
     """The seed of random draws."""
-    value = _number(text, "a whole number from 0 to 2147483647", 0, 2**31 - 1)
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(value)
+    return _whole(text, 0, 2**31 - 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from models.errors import BadInput, Problem, path_text, shown
 from models.instance import Instance
@@ -16,29 +17,36 @@ LARGEST = 64 * 2**20
 """Bytes of a plan file that are read at most."""
 
 
-def read(path: Path) -> Plan:
-    """The plan in ``path``. Raises BadInput."""
+ACCEPTED = "a plan written by --out or --json"
+
+
+def read(path: Path, place: str = "PLAN.json") -> Plan:
+    """The plan in ``path``, which ``place`` of the command line names. Raises BadInput."""
     try:
         with open(path, "rb") as file:
             text = file.read(LARGEST + 1)
         if len(text) > LARGEST:
-            raise BadInput([Problem("PLAN.json", "larger than 64 MiB", str(path), "a plan written by --out or --json")])
+            raise BadInput([Problem(place, "larger than 64 MiB", str(path), ACCEPTED)])
         document: Any = json.loads(text.decode("utf-8"))
     except OSError as error:
-        raise BadInput([Problem("PLAN.json", f"cannot be read: {error.strerror}", str(path))]) from None
+        raise BadInput([Problem(place, f"cannot be read: {error.strerror}", str(path), ACCEPTED)]) from None
     except (ValueError, RecursionError) as error:
-        raise BadInput([Problem("PLAN.json", f"is not JSON: {error}", str(path))]) from None
+        raise BadInput([Problem(place, f"is not JSON: {error}", str(path), ACCEPTED)]) from None
     if not isinstance(document, dict) or document.get("schema") != 1:
         schema = document.get("schema") if isinstance(document, dict) else document
-        raise BadInput([Problem("schema", "not a plan of this version", shown(schema), "1")])
+        raise BadInput([Problem("schema", f"{path}: not a plan of this version", shown(schema), "1")])
     try:
         return Plan.model_validate_json(json.dumps(document))
     except ValidationError as error:
         problems = [
-            Problem(path_text(detail["loc"]), detail["msg"], shown(detail.get("input")))
+            Problem(path_text(detail["loc"]), f"{path}: {detail['msg']}", _shown(detail), ACCEPTED)
             for detail in error.errors(include_url=False)
         ]
         raise BadInput(problems) from None
+
+
+def _shown(detail: ErrorDetails) -> str | None:
+    return None if detail["type"] == "missing" else shown(detail["input"])
 
 
 def of_instance(plan: Plan, instance: Instance) -> Plan:

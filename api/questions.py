@@ -54,7 +54,7 @@ def transition(options: argparse.Namespace) -> int:
     plans = [(name, path) for name, path in (("--from", options.before), ("--to", options.after)) if path is not None]
     if len(plans) == 1:
         raise BadInput([Problem(plans[0][0], "stands alone", str(plans[0][1]), "--from and --to, or neither")])
-    found = timeline(asked, difference(*(read(path) for _, path in plans)) if plans else None)
+    found = timeline(asked, difference(*(read(path, name) for name, path in plans)) if plans else None)
     told = answer(asked, found)
     print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(told))
     return SOLVED if found.possible else INFEASIBLE
@@ -72,7 +72,7 @@ def queue(options: argparse.Namespace) -> int:
 
     instance = load(options.file, options.changes)
     if options.plan is not None:
-        plan = of_instance(read(options.plan), instance)
+        plan = of_instance(read(options.plan, "--plan"), instance)
     else:
         limits = Limits()
         plan = interruptible(lambda: solve(instance, Options(limits, plan_only=True, reasons=False)), limits)

@@ -165,7 +165,7 @@ def _no_plan(plan: Plan, _: Instance) -> Iterator[str]:
         return
     yield f"  {answer.NO_PLAN}"
     for conflict in plan.conflicts:
-        short = all(len(limit) < 40 for limit in conflict.limits)
+        short = not answer.listed(conflict)
         yield from words.wrap(f"In conflict: {', '.join(conflict.limits)}." if short else "What stands in the way:")
         for limit in [] if short else conflict.limits:
             yield from words.wrap(limit, indent="    ")

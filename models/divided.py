@@ -14,7 +14,7 @@ NEEDS_EXPERTS = ("expert-pool", "cpu-experts")
 def check(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     """Degrees that no unit can have, and schemes that no unit can be of."""
     models = mapping(data.get("models"))
-    counts = {name: experts for name, llm in entries(models) if (experts := _experts(llm)) is not None}
+    counts = {name: experts for name, llm in entries(models) if (experts := expert_count(llm)) is not None}
     most = max((cards for _, group in entries(groups) if (cards := _cards(group)) is not None), default=None)
     endless = any(group.get("servers") == "unlimited" for _, group in entries(groups)) or bool(
         mapping(mapping(data.get("hardware")).get("bundles"))
@@ -34,7 +34,8 @@ def check(data: dict[str, Any], groups: dict[str, Any]) -> Iterator[Problem]:
     yield from _disjoint(models, groups)
 
 
-def _experts(llm: dict[str, Any]) -> int | None:
+def expert_count(llm: dict[str, Any]) -> int | None:
+    """Experts that tokens choose from; None where the model says none."""
     return next((llm[key] for key in EXPERTS if is_whole(llm.get(key)) and llm[key] > 0), None)
 
 

@@ -6,7 +6,7 @@ They read the plain document, so that they report beside the problems of single 
 from collections.abc import Iterator
 from typing import Any
 
-from models import demands, divided, images, shapes, startup
+from models import demands, divided, group_degrees, images, shapes, startup
 from models.errors import Problem, nearest
 from models.plain import Path, entries, is_whole, mapping, problem
 
@@ -37,6 +37,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
     yield from _given(data, groups)
     yield from _dropping(data)
     yield from divided.check(data, groups)
+    yield from group_degrees.check(data)
     yield from startup.check(mapping(data.get("service")))
     for name, group in entries(groups):
         yield from shapes.degrees(group, ("hardware", "groups", name))

@@ -105,7 +105,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
         elif NOWHERE in state:
             accepted = "left out: the state is nowhere once all have missed"
             yield problem(("places", name, "state", NOWHERE), "cannot be asked in turn", None, accepted)
-        if place.get("fetch") == "layer-wise" and "layers" not in mapping(data.get("request")):
+        if place.get("fetch") == "layer-wise" and mapping(data.get("request")).get("layers") is None:
             yield problem(
                 ("request", "layers"), f"missing: {shown(name)} fetches layer-wise", None, "a number of layers"
             )

@@ -196,7 +196,7 @@ def _step(name: str, step: dict[str, Any], steps: dict[str, Any], links: dict[st
     if len(work) != 1:
         message = "has nothing to do" if not work else f"has {' and '.join(work)}"
         yield problem(place, message, None, f"one of {', '.join(WORK)}")
-    if work and work != ["takes"] and "link" not in step:
+    if work and work != ["takes"] and step.get("link") is None:
         yield problem((*place, "link"), f"missing: {work[-1]} go over a link", None, ", ".join(links) or "a link")
     if isinstance(step.get("link"), str) and step["link"] not in links:
         yield _unknown((*place, "link"), "link", step["link"], links)

@@ -56,7 +56,7 @@ def pools(chosen: Chosen) -> list[Pool]:
                 rates={name: Load(at_load=loaded[name], at_capacity=rate) for name, rate in rates.items()},
             )
         )
-        described.extend(_part(candidate, part, described[-1]) for part in candidate.parts)
+        described.extend(_part(part, described[-1]) for part in candidate.parts)
     return described
 
 
@@ -74,7 +74,7 @@ def _memory(candidate: Candidate) -> Memory | None:
     )
 
 
-def _part(candidate: Candidate, part: Part, main: Pool) -> Pool:
+def _part(part: Part, main: Pool) -> Pool:
     """The pool of a part of the units of ``main``."""
     memory = Memory(
         weights=part.weights,

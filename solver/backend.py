@@ -92,11 +92,10 @@ class Session:
 
         With a tight tolerance it cuts off solutions on some programs, and calls the start optimal, or nothing feasible.
         """
-        seconds = min(limits.left, QUICK)
-        found = self._run(limits, seconds, enough, hint, mathopt.SolverType.HIGHS)
+        found = self._run(limits, min(limits.left, QUICK), enough, hint, mathopt.SolverType.HIGHS)
         if found.status not in ("optimal", "infeasible"):
             return found
-        other = self._run(limits, seconds, enough, found.values, mathopt.SolverType.HIGHS, loose=True)
+        other = self._run(limits, min(limits.left, QUICK), enough, found.values, mathopt.SolverType.HIGHS, loose=True)
         if found.value is None or other.value is None:
             same = found.status == other.status
         else:
@@ -264,12 +263,17 @@ def assigned(cost: np.ndarray) -> np.ndarray:
 
 
 def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:
-    """The better solution of two runs with the better bound; where one has no solution, the other."""
-    if other.status in ("optimal", "infeasible") or not one.found:
-        return other if other.status != "stopped" else one
-    if not other.found or one.value is None or other.value is None:
-        return one
-    best = max(one, other, key=lambda run: (run.value or 0.0) * (1.0 if maximise else -1.0))
+    """The better solution of two runs with the better bound; where one has no solution, the other.
+
+    A verdict that a solution at hand contradicts is none.
+    """
+    if one.value is None or other.value is None:
+        return one if one.found or other.status == "stopped" else other
+    sign = 1.0 if maximise else -1.0
+    if other.status == "optimal":
+        beaten = sign * one.value > sign * other.value and gap(one.value, other.value) > PROOF
+        return one if beaten else other
+    best = max(one, other, key=lambda run: sign * (run.value or 0.0))
     bounds = [run.bound for run in (one, other) if run.bound is not None]
     bound = (min if maximise else max)(bounds, default=None)
     status: Status = "optimal" if gap(best.value, bound) <= PROOF else "feasible"

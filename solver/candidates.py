@@ -143,12 +143,11 @@ def faces(
     first = {n: costs[n].first_token for n, w in workloads.items() if w.targets.ttft is not None}
     alone = {name: (cost.prefill_seconds,) for name, cost in costs.items()}
     none = replace(unit, cards=0, block=0, price=0.0, power=0.0, resources=("time",), shared=shared, face=True)
-    first_sent, later_sent = sent[units.PREFILL], sent[units.DECODE]
-    none = replace(none, charges=first_sent)
+    none = replace(none, charges=sent[units.PREFILL])
     yield replace(none, kind=units.PREFILL, label=f"{unit.label}/prefill", demand=alone, first=first)
     decoded = {n: (whole[n][0] - alone[n][0],) for n, workload in workloads.items() if workload.decodes}
     if decoded:
-        yield replace(none, kind=units.DECODE, label=f"{unit.label}/decode", demand=decoded, charges=later_sent)
+        yield replace(none, kind=units.DECODE, label=f"{unit.label}/decode", demand=decoded, charges=sent[units.DECODE])
 
 
 def _label(kind: Kind, schemes: tuple[str, ...]) -> str:

@@ -129,6 +129,9 @@ class Step:
     def upto(self, batch: float) -> "Step":
         """A straight line that is exact at ``batch``, and not below the step for fewer requests.
 
+        Where GPUs wait for each other it is held against the step at `SMALLER` and powers of two, and may fall short
+        of it by 4e-4 between those.
+
         Where experts are touched it is the tangent, which is not below the step for more requests either.
         """
         if self.whole is not None:

@@ -53,11 +53,10 @@ def at(
     cost = units.costs(shape, gpu, workload)
     if kind.stage == "prefill" or not workload.decodes:
         return Latency(None if kind.stage == "decode" else cost.first_token, None)
-    size = units.in_step(gpu, batches[name])
-    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, batches))
     if kind.stage == "decode":
         return Latency(None, gpu.pp * _stretched(shape, gpu, workloads, batches, rates, name, 1.0))
     # whole requests: decode has the seconds that prefill leaves, and each step is stretched by them
+    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, batches))
     left = 1.0 - (busy.prefill_memory if kind.overlapped else busy.prefill)
     if left <= 0.0 and not kind.overlapped:
         return Latency(cost.first_token, None)
@@ -65,7 +64,7 @@ def at(
     stretched = _stretched(shape, gpu, workloads, batches, rates, name, left)
     if not kind.overlapped:
         return Latency(cost.first_token, gpu.pp * stretched)
-    in_flight = min(size, max(1.0, rates.get(name, 0.0) * cost.calls * stretched))
+    in_flight = min(units.in_step(gpu, batches[name]), max(1.0, rates.get(name, 0.0) * cost.calls * stretched))
     return Latency(_chunked_first(gpu, cost, in_flight), gpu.pp * stretched)
 
 
@@ -169,10 +168,10 @@ def at_pace(
         return Latency(None, gpu.pp * own)
     if not kind.overlapped:
         return Latency(cost.first_token, gpu.pp * own)
-    room = sigma * (1.0 - busy.compute) - line.beside
-    if room <= 0.0:
+    idle = sigma * (1.0 - busy.compute) - line.beside
+    if idle <= 0.0:
         return Latency(None, gpu.pp * own)
-    chunks = math.ceil(cost.longest_compute / room - ROUNDING)
+    chunks = math.ceil(cost.longest_compute / idle - ROUNDING)
     return Latency(cost.read + (chunks + gpu.pp - 1) * sigma, gpu.pp * own)
 
 

@@ -38,8 +38,7 @@ def misfit(instance: Instance, kind: Kind, shape: Shape, cut: Cut, group: str, w
         return _late(kind, shape, cut, workload, 1)
     largest, wanted = units.largest_batch(shape, gpu, workload, rest), given_batch(workload) or gpu.pp
     if largest < wanted:
-        rest += units.resident(kind, shape, gpu, workload, wanted)
-        rest = max(rest, physics.largest_state(shape, gpu, workload))
+        rest += max(units.resident(kind, shape, gpu, workload, wanted), physics.largest_state(shape, gpu, workload))
         return "memory", f"{weights} and batch {wanted} takes {rest / GIB:.1f} {capacity}" + (
             f"; at most batch {largest} fits" if largest else ""
         )

@@ -4,11 +4,13 @@ Nothing here knows how candidates were made; a pool is what the plan says it is.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.given import Measured
 from models.instance import Instance
+from models.llm import Llm
 from models.plan import Plan, Pool
 from models.workload import Workload
 from solver import cuts, physics
@@ -90,7 +92,8 @@ class Built:
     def impossible(self) -> str:
         """Why such a unit cannot be; "" when it can."""
         pool, said, group = self.pool, self.pool.parallelism, self.instance.hardware.groups[self.pool.group]
-        counts = (said.tp, said.pp, said.ep, said.dp, pool.cards_per_unit, pool.micro_batches)
+        sizes = (pool.cards_per_unit, *(part.cards_per_unit for part in self.parts))
+        counts = (said.tp, said.pp, said.ep, said.dp, *sizes, pool.micro_batches)
         few = min(pool.resident_experts or 0, pool.redundant_experts) < 0
         if min(counts) < 1 or (pool.step_s is not None and pool.step_s <= 0) or few:
             return "is cut, or paced, by nothing"
@@ -107,11 +110,10 @@ class Built:
             return "a unit does not fit in a server"
         if self.shape.heads % said.tp:
             return "its GPUs cannot share the heads of the model"
-        degrees = {"TP": ("tp", said.tp), **({"EP": ("ep", said.ep), "DP": ("dp", said.dp)} if said.ep > 1 else {})}
-        for word, (key, degree) in degrees.items():
-            for stated in (getattr(group, key), getattr(self.instance.models[pool.model], key)):
+        for key, place, degree in self._degrees():
+            for stated in (getattr(self.instance.hardware.groups[place], key), getattr(self._model, key)):
                 if stated is not None and degree not in stated:
-                    return f"{word}{degree} is not allowed"
+                    return f"{key.upper()}{degree} is not allowed"
         cut = self.cut
         if cut is None or (cut.ep, cut.dp, cut.pp) != (said.ep, said.dp, said.pp):
             return "its parts do not fit, or no link joins them"
@@ -119,6 +121,20 @@ class Built:
         if mine != [(part.stage, part.group, part.cards_per_unit) for part in self.parts]:
             return "its parts are others"
         return ""
+
+    @property
+    def _model(self) -> Llm:
+        return self.instance.models[self.pool.model]
+
+    def _degrees(self) -> Iterator[tuple[str, str, int]]:
+        """Degrees that may have been stated: key, group, degree."""
+        pool, said = self.pool, self.pool.parallelism
+        yield "tp", pool.group, said.tp
+        if said.ep > 1 or self.parts:
+            yield "dp", pool.group, said.dp
+        if not self.parts and pool.resident_experts is None and self.shape.routed is not None:
+            yield "ep", pool.group, said.ep
+        yield from (("ep", part.group, part.cards_per_unit) for part in self.parts if part.stage == "expert")
 
     def seconds(self, name: str) -> tuple[float, ...]:
         """Unit-seconds of a request, by resource; all of them count against the units."""

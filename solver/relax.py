@@ -102,6 +102,7 @@ def _each(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits:
             below, above = (middle, above) if helps else (below, middle)
         path = f"limits.{word}.{key}" if below else f"limits.{word}"
         text = f"{path} {stated} -> {below}" if below else f"without limits.{word}"
+        text += UNSURE if limits.over else ""
         yield 1.0 - below / stated, relaxation(path, str(stated), str(below), "units", text)
 
 
@@ -155,7 +156,7 @@ def _servers(name: str, instance: Instance, cards: int | None, solvable: Solvabl
         helps = solvable(_with_servers(instance, name, middle))
         below, above = (below, middle) if helps else (middle, above)
     more = (above - group.servers) * group.per_server
-    text = f"+{more} {name} ({above - group.servers} servers)"
+    text = f"+{more} {name} ({above - group.servers} servers)" + (UNSURE if limits.over else "")
     path, size = f"hardware.groups.{name}.servers", more / max(1, group.cards)
     yield size, relaxation(path, f"{group.servers}", f"{above}", "servers", text)
 

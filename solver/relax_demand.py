@@ -82,7 +82,7 @@ def batch(apart: Sequence[Data], instance: Instance, solvable: Solvable, limits:
         below = stated
         for above in sorted(size for size in sizes if size > stated):
             if solvable(_with_batch(instance, name, above)):
-                while above - below > 1:
+                while above - below > 1 and not limits.over:
                     middle = (below + above) // 2
                     helps = solvable(_with_batch(instance, name, middle))
                     below, above = (below, middle) if helps else (middle, above)
@@ -145,10 +145,10 @@ def deadline(apart: Sequence[Data], instance: Instance, solvable: Solvable, limi
     several = len({candidate.startup for data in apart for candidate in data.candidates}) > 1
     if several or endless:  # fewer late units, or more that are bought, may be done earlier
         below, above = deadline, after
-        while above > below * 1.0002:
+        while above > below * 1.0002 and not limits.over:
             middle = (below * above) ** 0.5
             below, above = (below, middle) if solvable(_with_deadline(instance, middle)) else (middle, above)
-        after = up(above)
+        after, sure = up(above), sure and not limits.over
     text = f"deadline {digits(deadline)} s -> {digits(after)} s" + ("" if sure else UNSURE)
     yield after / deadline - 1.0, relaxation("service.drain", f"{deadline!r} s", f"{after!r} s", "s", text)
 

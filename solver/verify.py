@@ -126,11 +126,12 @@ def _pool_limits(plan: Plan, instance: Instance) -> Iterator[str]:
         low = limit.exactly if limit.exactly is not None else limit.at_least
         high = limit.exactly if limit.exactly is not None else limit.at_most
         if (low is not None and count < low) or (high is not None and count > high):
-            yield f"pools[{index}]: {count} units, outside {low if low is not None else 0} to {high or 'any'}"
+            most = "any" if high is None else high
+            yield f"pools[{index}]: {count} units, outside {low if low is not None else 0} to {most}"
 
 
 def _unit_limits(plan: Plan, instance: Instance) -> Iterator[str]:
-    """Units of each pool that is there, and with the spare ones gone, enough for what is served."""
+    """Units of each pool that is there."""
     limits = instance.limits
     for pool in plan.pools:
         if limits.units is not None and pool.units < limits.units.at_least:

@@ -90,6 +90,7 @@ def _separate(results: list[Result]) -> dict[str, Any]:
         "bound_seconds": sum(document["bound_seconds"] for document in documents.values()),
         "cards": results[0].placement.layout.cards,
         "slots_per_card": list(results[0].placement.layout.slots),
+        "time": {"per_slot": results[0].time.per_slot, "per_token": results[0].time.per_token},
         "layers": None,
         "physical_to_logical_map": None,
         "scenarios": each,

@@ -30,20 +30,16 @@ def moves(result: Result, asked: Request) -> tuple[dict[str, Any], list[str]]:
         back = way.payback
         rows.append(
             [
-                way.name + (" <-" if way is found.chosen else ""),
+                way.name + (" not reached" if way.short else "") + (" <-" if way is found.chosen else ""),
                 f"{way.balancedness:.4f}",
                 f"{way.copies / layers:.1f}",
                 "-" if way.bytes is None else f"{way.bytes / 1e9:.1f}",
                 "-" if back is None else words.seconds(back.cost),
-                "-" if back is None or back.break_even is None else _steps(back.break_even),
+                "-" if back is None or back.break_even is None else words.plural(back.break_even, "step"),
                 "-" if back is None or way.copies == 0 else back.verdict(asked.lifetime),
             ]
         )
     return document, ["", *words.table(rows, frozenset(range(1, 6)))]
-
-
-def _steps(count: int) -> str:
-    return f"{count:,} step{'' if count == 1 else 's'}"
 
 
 def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
@@ -82,7 +78,9 @@ def memory(asked: Request) -> tuple[dict[str, Any], list[str]]:
     rows = [["REPLICAS", "GB", "balancedness"]]
     rows += [[f"{p['replicas']:,}", f"{p['bytes'] / 1e9:.2f}", f"{p['balancedness']:.4f}"] for p in curve]
     kv = document["kv_tokens_per_replica"]
-    price_line = f" one replica more saves {price:.3g} of the mean card's time" if price else " more saves nothing"
+    price_line = (
+        f" one replica more saves {price:.3g} of the mean card's time" if price else " one replica more saves nothing"
+    )
     tail = f", and takes the room of {kv:,.0f} tokens of KV" if kv else ""
     return document, ["", *words.table(rows, frozenset(range(3))), price_line + tail]
 

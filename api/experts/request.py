@@ -1,12 +1,13 @@
 """What the options of `inferplan experts` ask for: loads, cards, times, every mistake told at once."""
 
 import argparse
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from models import units
-from models.errors import BadInput, Problem, tried
+from models.errors import BadInput, Problem, shown, tried
 from models.experts import maps, reading
 from models.experts.layout import MOST_CARDS, MOST_SLOTS, TOKENS, Layout, TimeModel, spread
 from models.experts.loads import Loads, check_fit, loads
@@ -43,11 +44,11 @@ def request(options: argparse.Namespace) -> Request:
     checked = tried(lambda: loads(found.arrays, _weights(options.weights)), problems) if found else None
     layout = tried(lambda: _layout(options), problems)
     held = tried(lambda: _held_out(options.holdout, checked), problems) if options.holdout else None
-    time = tried(lambda: _time(options), problems)
     sizes = {name: tried(_quantity(options, name), problems) for name in QUANTITIES}
     counts = {
         name: tried(_count(options, name), problems) for name in ("steps", "lifetime", "in_flight", "expert_groups")
     }
+    time = tried(lambda: _time(options, counts["steps"] or 1.0), problems)
     problems += _combinations(options)
     if problems or checked is None or found is None or layout is None or time is None:
         raise BadInput(problems)
@@ -119,8 +120,10 @@ def _combinations(options: argparse.Namespace) -> list[Problem]:
         found.append(Problem(missing, f"is missing beside {other}"))
     if options.separate and options.write is not None:
         found.append(Problem("--write", "is for one placement, --separate makes several"))
-    if options.lifetime is not None and options.current is None:
-        found.append(Problem("--current", "is missing", None, "where replicas are now, which --lifetime needs"))
+    for name in ("lifetime", "in_flight"):
+        if getattr(options, name) is not None and options.current is None:
+            accepted = f"where replicas are now, which {option(name)} needs"
+            found.append(Problem("--current", "is missing", None, accepted))
     return found
 
 
@@ -167,7 +170,7 @@ def _held_out(path: Path, trained: Loads | None) -> Loads:
     return found
 
 
-def _time(options: argparse.Namespace) -> TimeModel:
+def _time(options: argparse.Namespace, steps: float) -> TimeModel:
     if options.token_time is None:
         if options.slot_time is not None:
             accepted = "the time of one token, e.g. 76 ns; --slot-time is in addition to it"
@@ -175,7 +178,6 @@ def _time(options: argparse.Namespace) -> TimeModel:
         return TOKENS
     token = _parsed(options.token_time, "--token-time", units.TIME)
     slot = 0.0 if options.slot_time is None else _parsed(options.slot_time, "--slot-time", units.TIME)
-    steps = 1.0 if options.steps is None else float(_count(options, "steps")() or 1.0)
     return TimeModel(slot, token / steps)
 
 
@@ -190,6 +192,8 @@ def _parsed(text: str, place: str, dimension: units.Dimension) -> float:
         value = float(text) if plain else units.parse(text, dimension)
     except units.QuantityError as error:
         raise BadInput([Problem(place, str(error), text, dimension.name)]) from None
+    if not math.isfinite(value):
+        raise BadInput([Problem(place, "is not a finite number", shown(text), dimension.name)])
     above = place in ("--copy-rate", "--expert-bytes", "--kv-token-bytes")
     if value < 0 or (above and value == 0):
         raise BadInput([Problem(place, "is too small", text, "more than 0" if above else "0 or more")])
@@ -198,7 +202,7 @@ def _parsed(text: str, place: str, dimension: units.Dimension) -> float:
 
 def _count(options: argparse.Namespace, name: str) -> Callable[[], float | None]:
     text = getattr(options, name)
-    return lambda: None if text is None else float(_whole(text, option(name), 1, 10**9 - 1))
+    return lambda: None if text is None else float(_whole(text, option(name), int(name != "in_flight"), 10**9 - 1))
 
 
 def _layer_ids(

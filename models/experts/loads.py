@@ -90,6 +90,9 @@ def _matrix(array: np.ndarray, place: str, problems: list[Problem]) -> np.ndarra
         message = "load of zero, negative or not a number" + (f", and {more} more" if more else "")
         problems.append(Problem(f"{place}[{layer},{expert}]", message, f"{value:g}", "a number above 0"))
         return None
+    if float(matrix.min()) < 1e-290:
+        problems.append(Problem(place, "loads too small to add up", f"{matrix.min():g}", "1e-290 or more"))
+        return None
     if float(matrix.max()) > 1e300 / experts:
         problems.append(Problem(place, "loads too large to add up", f"{matrix.max():g}", "below 1e290"))
         return None

@@ -21,6 +21,17 @@ def read(path: Path, layout: Layout, layer_ids: tuple[int, ...], experts: int, p
     layer of the model. Rows are card after card.
     """
     rows = _rows(_document(path, place), layer_ids, place)
+    return _placement(rows, path, layout, layer_ids, experts, place)
+
+
+def placed(rows: Any, path: Path, layout: Layout, layers: int, experts: int, place: str) -> Placement:
+    """The placement of rows that were read, one for each layer. Raises BadInput with the numbers that do not fit."""
+    return _placement(_whole(rows, place), path, layout, tuple(range(layers)), experts, place)
+
+
+def _placement(
+    rows: list[list[int]], path: Path, layout: Layout, layer_ids: tuple[int, ...], experts: int, place: str
+) -> Placement:
     if len(rows) != len(layer_ids):
         last = max(layer_ids)
         if len(rows) <= last:

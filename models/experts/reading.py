@@ -56,6 +56,7 @@ def read(path: Path, place: str = "LOADS") -> Read:
         raise BadInput([Problem(place, "nested too deep", str(path))]) from None
     except (
         ValueError,
+        RuntimeError,
         zipfile.BadZipFile,
         zlib.error,
         csv.Error,

@@ -126,7 +126,7 @@ def curve(
             points.append(point(f"{target:g}", migrate(start, tokens, time, target).placement, home))
     points.append(point("free", free, best_homes(free, tokens, groups)))
     points = [p for p in points if not any(_better(other, p) for other in points)]
-    mean = card_times(start, tokens, time).mean(1)
+    mean = (time.per_token * tokens.sum(1) + time.per_slot * layout.total) / layout.cards  # every slot may be filled
     return points, float((mean / low).mean())
 
 

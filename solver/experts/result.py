@@ -141,6 +141,7 @@ class Result:
             "bound_seconds": self.bound_seconds,
             "cards": self.placement.layout.cards,
             "slots_per_card": list(self.placement.layout.slots),
+            "time": {"per_slot": self.time.per_slot, "per_token": self.time.per_token},
             "layers": self.layers(),
             "physical_to_logical_map": self.placement.rows(),
             "scenarios": {s.name: s.as_json() for s in self.scenarios},

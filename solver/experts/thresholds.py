@@ -82,17 +82,14 @@ def excess(case: Case, proof: Proof) -> float:
     limit, wide, cards = proof.limit, case.layout.widest, case.layout.cards
     counts = np.arange(1, case.most + 1)
     size = case.a + case.work[:, None] / counts  # (experts, counts)
-    each = np.full(size.shape, proof.slots) + proof.time * size
     empty, right = proof.slots, proof.slots * cards * wide + proof.time * cards * limit
     for m in proof.multipliers:
         if not (1 <= m.j < wide and 1 <= m.q <= wide - m.j and limit / (m.j + 1) < m.threshold <= limit / m.j):
             return -INFINITY
         small = m.weight / (wide - m.j - m.q + 1)
-        low = (limit - m.j * m.threshold) / m.q
-        each = each + m.weight * (size >= m.threshold * (1.0 + ROOM)) - small * (size <= low * (1.0 + ROOM))
         empty -= small
         right += m.weight * cards * (m.j - 1)
-    cost = np.where(size <= limit * (1.0 + ROOM), each * counts, INFINITY)
+    cost = np.where(size <= limit * (1.0 + ROOM), _prices(case, proof, size), INFINITY)
     if not np.isfinite(cost).any(1).all():
         return INFINITY  # an expert does not fit at all
     least, most = cards * wide - case.layout.total, cards * wide - len(case.work)

@@ -49,6 +49,11 @@ class Way:
     bytes: float | None
     payback: Payback | None
 
+    @property
+    def short(self) -> bool:
+        """Whether it is named for a balancedness that it does not reach."""
+        return self.name[0].isdigit() and self.balancedness < float(self.name) - 1e-9
+
     def as_json(self, lifetime: float | None, layers: int) -> dict[str, Any]:
         """The way as a JSON object, without the placement."""
         return {

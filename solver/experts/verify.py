@@ -1,4 +1,7 @@
-"""Checks a placement and its bounds again, in plain arithmetic and without the code that found them."""
+"""Checks a placement and its bounds again, in plain arithmetic and without the code that found them.
+
+Proofs by thresholds have the test that accepted them, which needs no solver.
+"""
 
 import math
 from collections.abc import Sequence

@@ -9,6 +9,7 @@ from solver.cut import Cut, Leg, Part
 from solver.device import Device
 from solver.expert_work import Engine
 from solver.formulas import memory, parallel
+from solver.layouts import sections
 from solver.layouts.apart import Apart
 from solver.layouts.hosted import Hosted
 from solver.layouts.spread import Spread
@@ -124,7 +125,7 @@ def apart(
 def _slots(shape: Shape, places: int, redundant: int) -> int | None:
     """Experts of a layer in each of so many places; None where they cannot be dealt out evenly, each once a place."""
     routed = shape.routed
-    if routed is None or (routed.experts + redundant) % places:
+    if routed is None or places < 1 or (routed.experts + redundant) % places:
         return None
     slots = (routed.experts + redundant) // places
     return slots if slots <= routed.experts else None
@@ -138,7 +139,7 @@ def hosted(instance: Instance, group: str, model: str, shape: Shape, tp: int, re
         return None
     if tp > 1 and described.scale_up is None:
         return None
-    if host_bytes(shape, routed.experts - resident) > host_room(instance, group, tp):
+    if sections.expert_bytes(shape, routed.experts - resident) > host_room(instance, group, tp):
         return None
     sockets = host.sockets * tp / described.per_server
     engine = Engine(sockets * host.cpu.kernels[host.kernel], sockets * host.cpu.bandwidth)
@@ -146,12 +147,6 @@ def hosted(instance: Instance, group: str, model: str, shape: Shape, tp: int, re
     layout = Hosted(resident, engine, tp * host.link.payload_bandwidth, host.link.startup, width)
     device = _with(physics.device_of(instance, described, shape.precision, tp), layout)
     return Cut(device, tp, tp, resident=resident)
-
-
-def host_bytes(shape: Shape, count: int) -> float:
-    """Bytes of so many experts of each layer."""
-    routed = shape.routed
-    return 0.0 if routed is None else shape.element_bytes * routed.layers * routed.params * count
 
 
 def host_room(instance: Instance, group: str, tp: int) -> float:

@@ -83,8 +83,8 @@ def _spread(instance: Instance, topology: Topology, group: str, model: str, shap
     if shape.routed is None or described.scale_up is None:
         return
     stated, groups = cuts.both(described.ep, llm.ep), cuts.both(described.dp, llm.dp)
-    most = WIDEST if described.servers == "unlimited" else min(WIDEST, described.cards + _sold(instance, group))
-    wide = [ep for ep in _or(stated, _powers(min(most, shape.routed.experts))) if ep > 1]
+    most = min(_at_most(instance, group, WIDEST), shape.routed.experts)
+    wide = [ep for ep in _or(stated, _powers(most)) if ep > 1]
     narrow = _narrowest(instance, group, model, shape, shape.own_params)
     tensor = sorted({*narrow, *cuts.tensor(described, llm)[-1:]})
     for ep in wide:
@@ -115,10 +115,14 @@ def _replicas(shape: Shape, places: int) -> list[int]:
     return [least + places * more for more in MORE_SLOTS]
 
 
-def _sold(instance: Instance, group: str) -> int:
-    """GPUs of a group that may be bought."""
+def _at_most(instance: Instance, group: str, widest: int) -> int:
+    """GPUs of a group that there are or may be bought, no more than ``widest``."""
+    described = instance.hardware.groups[group]
+    if described.servers == "unlimited":
+        return widest
     bundles = (b for b in instance.hardware.bundles.values() if group in b.cards)
-    return sum(b.cards[group] * (WIDEST if b.at_most is None else b.at_most) for b in bundles)
+    sold = sum(b.cards[group] * (widest if b.at_most is None else b.at_most) for b in bundles)
+    return min(widest, described.cards + sold)
 
 
 def _narrowest(instance: Instance, group: str, model: str, shape: Shape, params: float) -> list[int]:
@@ -148,7 +152,7 @@ def _apart(
         stated = cuts.both(there.ep, llm.ep) if pooled else None
         widest = WIDEST if pooled else there.per_server
         found: list[tuple[float, int, Cut]] = []
-        for count in _or(stated, _powers(min(widest, there.cards or widest))):
+        for count in _or(stated, _powers(_at_most(instance, other, widest))):
             if not pooled and not _cuts_widths(llm.intermediate_size, llm.moe_intermediate_size, count):
                 continue
             for tp in _narrowest(instance, group, model, shape, params):
@@ -180,8 +184,8 @@ def _sizes(
     pooled: bool,
 ) -> Iterator[Cut]:
     described, llm = instance.hardware.groups[group], instance.models[model]
-    most = WIDEST if described.servers == "unlimited" else described.cards + _sold(instance, group)
-    for dp in _or(cuts.both(described.dp, llm.dp), _powers(min(WIDEST, most) // tp)):
+    usual = _powers(_at_most(instance, group, WIDEST) // tp)
+    for dp in _or(cuts.both(described.dp, llm.dp), usual):
         for micro in MICRO:
             for redundant in _replicas(shape, count) if pooled else [0]:
                 sizes = (tp, dp, other, count, pooled, micro, redundant)
@@ -227,8 +231,7 @@ def _too_large(instance: Instance, shape: Shape, pooled: bool) -> str:
     held = shape.element_bytes * (shape.expert_params if pooled else shape.ffn_params + shape.expert_params)
     rooms = {}
     for name, group in instance.hardware.groups.items():
-        widest = WIDEST if pooled else group.per_server
-        count = min(widest, group.cards + _sold(instance, name)) if group.servers != "unlimited" else widest
+        count = _at_most(instance, name, WIDEST if pooled else group.per_server)
         rooms[name] = count, count * group.accelerator.memory * group.usable
     name, (count, most) = max(rooms.items(), key=lambda one: one[1][1])
     word = "experts" if pooled else "feed-forward networks"
@@ -252,6 +255,9 @@ def _hosted(instance: Instance, group: str, model: str, shape: Shape) -> tuple[l
         for resident in sorted({most * k // 4 for k in range(5)}):
             cut = build.hosted(instance, group, model, shape, tp, resident)
             found.extend([] if cut is None else [cut])
-    held, room = build.host_bytes(shape, routed.experts), build.host_room(instance, group, max(wider[:3], default=1))
+    held, room = (
+        sections.expert_bytes(shape, routed.experts),
+        build.host_room(instance, group, max(wider[:3], default=1)),
+    )
     reason = f"experts take {held / GIB:.0f} GiB, the part of the host that goes with a unit has {room / GIB:.0f} GiB"
     return found, "" if found else reason

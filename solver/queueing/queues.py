@@ -84,7 +84,8 @@ class Stage:
     def needed(self, wait: float) -> Needed:
         """Capacity with which nothing waits longer, prefill and this stage together where prefill has what it needs.
 
-        Of stages in a row, the fluid waits as long as at the slowest one alone.
+        Of stages in a row, the fluid waits as long as at the slowest one alone where the work of all workloads is in
+        one proportion at both; else prefill may bunch what decode works on, and both together may take longer.
         """
         return (self.at_once or self).windows.needed(wait)
 

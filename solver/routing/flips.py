@@ -1,6 +1,5 @@
 """Where a choice flips as one number moves: bandwidths, queues and probabilities."""
 
-import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -90,8 +89,7 @@ def _of_probabilities(asked: Routing) -> Iterator[Flip]:
                 yield Flip(what, "all places", tie, "", _said(rival), _said(candidate), first.probability)
         if asked.targets.p99 is not None:
             late = sum(option.probability for option in rest if option.seconds > asked.targets.p99) / weight
-            needed = formulas.hit_probability_for_quantile(asked.targets.p99, first.seconds, math.inf, TAIL)
-            if late > 0 and needed <= 1.0:
+            if late > 0 and first.seconds <= asked.targets.p99:
                 needed = max(0.0, 1.0 - (1.0 - TAIL) / late)
                 yield Flip(what, name, needed, "", "p99 misses its target", "p99 keeps it", first.probability)
 

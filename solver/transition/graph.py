@@ -1,7 +1,7 @@
 """Steps that depend on each other: when each begins and ends, and the longest path, which decides when all is ready.
 
 A step that happens within another is part of its time and not added again (section 9.6.1). A link carries one move at a
-time: moves over the same link follow each other.
+time of those side by side; what is within a step is part of its time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ class Timed:
     start: float
     end: float
     waits_for: str | None
-    """The step whose end it waits for; None for the start of all."""
+    """The step whose end it waits for, or that it is within; None for the start of all."""
     critical: bool
     """Whether it is on the longest path."""
 

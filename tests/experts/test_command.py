@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from api.cli import main
+from models.experts.layout import Layout, TimeModel
+from solver.experts.nodes import curve, strict
+from solver.experts.times import card_times
 from tests.experts.synthetic import drifted, skewed
 
 TOKENS = skewed(4, 16)
@@ -151,3 +154,38 @@ def test_bad_numbers_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         assert code == 2
         [problem] = found["error"]["problems"]
         assert (problem["path"], problem["value"]) == ("LOADS[1,1]", value)
+
+
+@pytest.mark.parametrize("option", ["--expert-bytes", "--budget", "--copy-rate", "--kv-token-bytes"])
+def test_numbers_beyond_all_numbers(file: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    code, found = run(capsys, file, "--cards", "4", "--slots", "20", option, "9" * 400)
+    assert code == 2
+    assert found["error"]["problems"][0]["path"] == option
+
+
+def test_nothing_in_flight_is_the_default(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (file, "--cards", "4", "--slots", "20")
+    _, made = run(capsys, *words)
+    current = file.parent / "map.json"
+    current.write_text(json.dumps(made))
+    assert run(capsys, *words, "--current", current, "--in-flight", "0")[0] == 0
+    code, found = run(capsys, *words, "--in-flight", "2")
+    assert (code, found["error"]["problems"][0]["path"]) == (2, "--current")
+
+
+def test_loads_too_small_to_add_up(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(file.parent / "tiny.npy", TOKENS * 1e-318)
+    code, found = run(capsys, file.parent / "tiny.npy", "--cards", "4", "--slots", "20")
+    assert code == 2
+    assert "too small" in found["error"]["problems"][0]["message"]
+
+
+def test_no_strict_placement_beats_its_bound_by_filling_slots(file: Path) -> None:
+    tokens = np.array([[9.0, 5.0, 4.0, 3.0, 8.0, 6.0, 2.0, 1.0]])
+    layout, time = Layout((4,) * 4, 2), TimeModel(5.0, 1.0)
+    start, _, _ = strict(tokens, layout, 4, time)
+    points, bound = curve(tokens, layout, 4, time, start)
+    full = card_times(start, tokens, time).max(1)
+    most = (tokens.sum(1) + 5.0 * layout.total) / layout.cards
+    assert points[0].balancedness <= bound
+    assert bound >= float((most / full).mean()) * (1 - 1e-9)  # every slot filled, its busiest card no worse

@@ -43,6 +43,8 @@ WINDOW, SLIDES = f"{MODEL}.sliding_window=4096", ["sliding_attention"] * 36
         ([f"{MODEL}.tp=0"], f"{MODEL}.tp[0]", "greater than or equal to 1", "1 or more"),
         ([f"{MODEL}.tp=two"], f"{MODEL}.tp", "is not a list", "a list"),
         ([f"{MODEL}.pp=37"], f"{MODEL}.pp[0]", "more stages than layers", "at most 36"),
+        ([f"{GROUP}.tp=3"], f"{GROUP}.tp", "none of these divides the heads and widths", "one of 1, 2, 4, 8"),
+        ([f"{GROUP}.pp=[40, 48]"], f"{GROUP}.pp", "none of these is at most the layers of a model", "one of 1, 2, 3"),
         ([f"{GROUP}.tp=[1, 8]"], f"{GROUP}.tp[1]", "more than the 4 GPUs of a server", "at most 4"),
         ([f"{GROUP}.scale_up=NVLink-9"], f"{GROUP}.scale_up", "not in the catalog of links", "NVLink-3"),
         ([f"{GROUP}.scale_up={{startup: 1 us}}"], f"{GROUP}.scale_up.bandwidth", "missing", ""),

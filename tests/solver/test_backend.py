@@ -5,7 +5,7 @@ import math
 import pytest
 from ortools.math_opt.python import mathopt
 
-from solver.backend import Session
+from solver.backend import Session, _better
 from solver.limits import Limits, Outcome, Status, Stop, gap
 from solver.milp.model import Model, at_least, at_most
 
@@ -129,3 +129,12 @@ def test_a_verdict_counts_only_where_two_runs_with_different_tolerances_share_it
     found = session._confirmed(Limits(), 0.0, ())
     assert found.status == what
     assert (found.bound is None) == (what != "optimal")
+
+
+@pytest.mark.parametrize("verdict", [Outcome("infeasible", None, None, ()), Outcome("optimal", 9.0, 9.0, (9.0,))])
+def test_a_verdict_that_a_solution_contradicts_is_none(verdict: Outcome) -> None:
+    found = Outcome("feasible", 10.0, 12.0, (10.0,))
+    assert _better(found, verdict, True) == found
+    nothing = Outcome("stopped", None, None, ())
+    assert _better(nothing, verdict, True) == verdict
+    assert _better(verdict, nothing, True) == verdict
