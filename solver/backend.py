@@ -263,10 +263,7 @@ def assigned(cost: np.ndarray) -> np.ndarray:
 
 
 def _better(one: Outcome, other: Outcome, maximise: bool) -> Outcome:
-    """The better solution of two runs with the better bound; where one has no solution, the other.
-
-    A verdict that a solution at hand contradicts is none.
-    """
+    """The better solution of two runs with the better bound; a verdict that a solution contradicts is none."""
     if one.value is None or other.value is None:
         return one if one.found or other.status == "stopped" else other
     sign = 1.0 if maximise else -1.0

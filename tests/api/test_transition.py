@@ -223,7 +223,7 @@ def test_what_is_within_a_step_is_not_longer_than_it(run: Run) -> None:
 
 def test_a_link_that_is_nothing_is_missing(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "null.yaml"
-    file.write_text("schema: 1\nlinks: {nic: {bandwidth: 1 GB/s}}\nsteps: {a: {bytes: 1 GB, link: null}}\n")
+    file.write_text("schema: 1\nname: x\nlinks: {nic: {bandwidth: 1 GB/s}}\nsteps: {a: {bytes: 1 GB, link: null}}\n")
     code, document = run(file)
     assert code == 2
     assert document["error"]["problems"][0]["path"] == "steps.a.link"
