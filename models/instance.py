@@ -10,6 +10,7 @@ from models.base import Described
 from models.given import CurrentPool, Measured
 from models.hardware import Hardware
 from models.llm import Llm
+from models.tiers import Tier
 from models.workload import Billing, Limits, Objective, Schemes, Service, Workload
 
 
@@ -21,6 +22,8 @@ class Instance(Described):
     name: str
     about: str = ""
     hardware: Hardware
+    tiers: dict[str, Tier] = Field(default_factory=dict)
+    """Places that keep context state beside the GPU, fastest first; `hbm`, what a plan leaves free, is always there."""
     models: Annotated[dict[str, Llm], Field(min_length=1)]
     workloads: Annotated[dict[str, Workload], Field(min_length=1)]
     measured: dict[str, Measured] = Field(default_factory=dict)
@@ -42,6 +45,11 @@ class Instance(Described):
     def drops(self) -> bool:
         """Whether some requests may be turned away."""
         return any(workload.minimum_share < 1.0 for workload in self.workloads.values())
+
+    @property
+    def reuses(self) -> bool:
+        """Whether state is kept for later: prefixes come back, or requests wait for tools."""
+        return any(workload.reuse or workload.tool_wait for workload in self.workloads.values())
 
     def startup(self, group: str) -> float:
         """Seconds from stopped to ready for units on ``group`` where the service states no steps."""

@@ -1,14 +1,14 @@
 """Keys of the instance format that are known but not built yet: refused, never ignored."""
 
 KEYS: dict[str, frozenset[str]] = {
-    "": frozenset({"tiers", "offers", "periods", "scenarios", "finance", "frontier", "cases"}),
+    "": frozenset({"offers", "periods", "scenarios", "finance", "frontier", "cases"}),
     "hardware": frozenset({"sites", "numa", "cpus"}),
     "hardware.efficiency": frozenset({"file", "model"}),
     "hardware.groups.*": frozenset({"at", "retire", "resale", "power", "host_memory", "drives"}),
     "hardware.links.*": frozenset({"within", "price", "multipath"}),
     "hardware.stores.*": frozenset({"price", "nodes"}),
     "models.*": frozenset({"adapters", "parallelism"}),
-    "workloads.*": frozenset({"priority", "reuse", "tool_wait", "deadline"}),
+    "workloads.*": frozenset({"priority", "deadline"}),
     "workloads.*.targets": frozenset({"e2e"}),
     "limits.spare": frozenset({"servers"}),
     "limits": frozenset({"budget", "power", "racks", "vendor_share", "efficiency_margin", "pin", "forbid"}),

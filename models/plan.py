@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from models.base import Described
+from models.plan_tiers import Load, Reused, TierUse
 from models.told import Assumption, Conflict, Marginal, Relaxation, Row, Status, Today
 
 
@@ -55,13 +56,6 @@ class Memory(Described):
     capacity: float
 
 
-class Load(Described):
-    """A rate at the stated arrivals and at the most the plan sustains, in requests/s."""
-
-    at_load: float
-    at_capacity: float
-
-
 class Pool(Described):
     """The set of identical units of a stage."""
 
@@ -102,6 +96,8 @@ class Pool(Described):
     """Requests/s of its present mix that the pool alone completes."""
     rates: dict[str, Load]
     """By workload."""
+    hits: dict[str, list[Load]] = Field(default_factory=dict)
+    """By workload: requests/s of those that find the first part of their prompt alone, the first two, and so on."""
 
     @property
     def begins(self) -> bool:
@@ -167,6 +163,8 @@ class WorkloadResult(Described):
     ttft_s: Seconds
     tpot_s: Seconds
     qualifying_rate: float
+    reuse: Reused | None = None
+    """What of its prompts is found; None where none comes back."""
 
 
 class Resource(Described):
@@ -223,7 +221,7 @@ class Purchase(Described):
     """What the plan buys or rents besides what is there."""
 
     name: str
-    kind: Literal["bundle", "rented", "link step"]
+    kind: Literal["bundle", "rented", "link step", "tier"]
     count: int
     cards: dict[str, int]
     """GPUs that come with it, by group."""
@@ -261,7 +259,8 @@ class Plan(Described):
     drain: Drain | None
     cost: Cost
     purchases: list[Purchase]
-    tiers: list[dict[str, Any]] = Field(default_factory=list)
+    tiers: list[TierUse] = Field(default_factory=list)
+    """State kept for later."""
     experts: list[dict[str, Any]] = Field(default_factory=list)
     traffic: list[Traffic]
     current: Today | None

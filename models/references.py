@@ -6,7 +6,7 @@ They read the plain document, so that they report beside the problems of single 
 from collections.abc import Iterator
 from typing import Any
 
-from models import demands, divided, group_degrees, images, shapes, startup
+from models import demands, divided, group_degrees, images, reuse, shapes, startup, tiers
 from models.errors import Problem, nearest
 from models.plain import Path, entries, is_whole, mapping, problem
 
@@ -26,8 +26,10 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
         path: Path = ("workloads", name)
         yield from _known(workload, "model", mapping(data.get("models")), path, "model", "models")
         yield from demands.check(workload, path)
+        yield from reuse.check(workload, path)
         yield from _placement(workload, groups, path)
     yield from images.check(data)
+    yield from tiers.check(data)
     for name, llm in entries(data.get("models")):
         yield from shapes.check(llm, ("models", name))
     yield from _cards(groups)

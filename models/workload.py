@@ -16,6 +16,7 @@ from models.quantities import (
     TinyShare,
     TokenCount,
 )
+from models.reuse import Reuse, ToolWait, listed
 
 Scheme = Literal[
     "replicas",
@@ -130,6 +131,10 @@ class Workload(Described):
     """Output tokens of a request, the first one included."""
     cached: Cached = 0
     """Input tokens whose state prefill already holds (prefix hit)."""
+    reuse: Annotated[list[Reuse], BeforeValidator(listed)] | None = None
+    """Parts of the prompt that may have been computed before, in the order of the prompt; one may stand alone."""
+    tool_wait: ToolWait | None = None
+    """Pauses in which the state of a request is kept."""
     lengths: Annotated[list[Length], Field(min_length=1)] | None = None
     """Classes with shares in place of `input` and `output`; every unit that serves the workload gets the same mix."""
     images: Annotated[float, Field(ge=0.0, le=10_000.0)] = 0.0

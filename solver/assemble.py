@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from models.plan import Drain, FeatureHandoff, Handoff, Load, Memory, Parallelism, Phase, Pool, Servers
+from models.plan import Drain, FeatureHandoff, Handoff, Memory, Parallelism, Phase, Pool, Servers
+from models.plan_tiers import Load
 from solver.candidate import Candidate
 from solver.chosen import Chosen, scheme_of
 from solver.cut import Part
@@ -13,6 +14,7 @@ from solver.layouts.spread import Spread
 from solver.regimes import DrainPhase
 from solver.routes import Route
 from solver.shapes import shape_of
+from solver.tiers import told
 
 
 def pools(chosen: Chosen) -> list[Pool]:
@@ -21,9 +23,9 @@ def pools(chosen: Chosen) -> list[Pool]:
     for index, candidate in chosen.used:
         count, rates, loaded = chosen.counts[index], chosen.rates(index), chosen.rates(index, chosen.load)
         shares = rates if sum(rates.values()) > 0 else {n: chosen.instance.workloads[n].rate for n in rates}
+        needs = chosen.needs(index, chosen.settled)
         alone = sum(shares.values()) / max(
-            sum(shares[n] * need[k] for n, need in candidate.demand.items()) / count
-            for k in range(len(candidate.resources))
+            sum(shares[n] * need[k] for n, need in needs.items()) / count for k in range(len(candidate.resources))
         )
         known = candidate.stage not in ("prefill", "encode") and (
             candidate.measured is None or chosen.instance.measured[candidate.measured].batch is not None
@@ -54,6 +56,7 @@ def pools(chosen: Chosen) -> list[Pool]:
                 utilisation=max(chosen.busy(index, chosen.load)),
                 capacity=alone,
                 rates={name: Load(at_load=loaded[name], at_capacity=rate) for name, rate in rates.items()},
+                hits=told.hits(chosen, index),
             )
         )
         described.extend(_part(part, described[-1]) for part in candidate.parts)
@@ -95,6 +98,7 @@ def _part(part: Part, main: Pool) -> Pool:
             "parallelism": Parallelism(tp=part.tp, ep=part.ep),
             "memory": memory,
             "rates": {},
+            "hits": {},
         }
     )
 

@@ -70,6 +70,10 @@ class Candidate:
     """Board power of one unit, in W; 0 where it is not known."""
     shared: str | None = None
     """What the candidates have in common that are one and the same unit, seen from its several uses."""
+    hits: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    """By workload and number of parts of its prompt that were found: the same as `demand` for such a request."""
+    room: float = 0.0
+    """Bytes of whole states that fit in what is left of its memory; known where state is kept for later."""
     face: bool = False
     """Whether it is another use of a unit that is counted elsewhere: it has no GPUs of its own."""
 
@@ -87,6 +91,12 @@ class Candidate:
     def after_encode(self) -> bool:
         """Whether it prefills requests whose images were encoded elsewhere."""
         return self.kind == AFTER_ENCODE
+
+    @property
+    def needs(self) -> dict[str, tuple[float, ...]]:
+        """Demand of requests of each workload, and of those that find parts of their prompt."""
+        found = {f"{name}#{k}": need for name, states in self.hits.items() for k, need in enumerate(states, 1)}
+        return {**self.demand, **found}
 
     @property
     def all_cards(self) -> int:

@@ -15,6 +15,7 @@ from solver.cut import Cut
 from solver.layouts.tried import tried
 from solver.misfit import given_batch, misfit, no_cut
 from solver.physics import Device, Shape
+from solver.tiers import states
 from solver.topology import Topology
 from solver.units import Kind
 
@@ -95,6 +96,8 @@ def _of_cut(
                 charges=charges(instance, kind, shape, topology, group, cut, able),
                 device=cut.device,
                 power=_power(instance, group, cut),
+                hits=states.hits(kind, shape, cut.device, able, built.demand, built.scale),
+                room=states.room(shape, cut, able.values(), built.memory.free) if instance.reuses else 0.0,
             )
             if kind == units.HYBRID:
                 parts = (units.PREFILL, units.DECODE)
@@ -142,7 +145,9 @@ def faces(
     costs = {name: units.costs(shape, gpu, workload) for name, workload in workloads.items()}
     first = {n: costs[n].first_token for n, w in workloads.items() if w.targets.ttft is not None}
     alone = {name: (cost.prefill_seconds,) for name, cost in costs.items()}
-    none = replace(unit, cards=0, block=0, price=0.0, power=0.0, resources=("time",), shared=shared, face=True)
+    none = replace(
+        unit, cards=0, block=0, price=0.0, power=0.0, room=0.0, resources=("time",), shared=shared, face=True
+    )
     none = replace(none, charges=sent[units.PREFILL])
     yield replace(none, kind=units.PREFILL, label=f"{unit.label}/prefill", demand=alone, first=first)
     decoded = {n: (whole[n][0] - alone[n][0],) for n, workload in workloads.items() if workload.decodes}

@@ -8,6 +8,8 @@ from models.instance import Instance
 from solver.candidate import Candidate
 from solver.data import Data
 from solver.regimes import Settled
+from solver.tiers.states import Saved, saved
+from solver.units import shape_of
 
 FULL = 1.0 - 1e-6
 """Utilisation from which something counts as full."""
@@ -99,11 +101,35 @@ class Chosen:
             sum(
                 flows.rates.get((name, use), 0.0) * need[k]
                 for use in self.uses[owner]
-                for name, need in self.data.candidates[use].demand.items()
+                for name, need in self.needs(use, flows).items()
             )
             / self.counts[owner]
             for k in range(len(self.data.candidates[owner].resources))
         )
+
+    def needs(self, index: int, flows: Settled) -> dict[str, tuple[float, ...]]:
+        """Unit-seconds of each resource per request of each workload, mean over what its requests find."""
+        candidate, found = self.data.candidates[index], dict[str, tuple[float, ...]]()
+        for name, whole in candidate.demand.items():
+            rate, need = flows.rates.get((name, index), 0.0), list(whole)
+            for state, less in enumerate(candidate.hits.get(name, ()), 1):
+                part = flows.hits.get((name, index, state), 0.0) / rate if rate > 0.0 else 0.0
+                need = [have - part * (a - b) for have, a, b in zip(need, whole, less, strict=True)]
+            found[name] = tuple(need)
+        return found
+
+    def saved(self, index: int, flows: Settled) -> Saved:
+        """Prefill that a unit does not do since parts of prompts are found, in seconds a second."""
+        candidate, total = self.data.candidates[index], (0.0, 0.0, 0.0)
+        if candidate.device is None or not candidate.hits:
+            return total
+        shape = shape_of(candidate.kind, self.instance.models[candidate.model])
+        for name in candidate.hits:
+            workload = self.instance.workloads[name]
+            for state, less in enumerate(saved(shape, candidate.device, workload), 1):
+                each = flows.hits.get((name, index, state), 0.0) / self.counts[index]
+                total = (total[0] + each * less[0], total[1] + each * less[1], total[2] + each * less[2])
+        return total
 
     @property
     def live_routes(self) -> list[int]:

@@ -1,6 +1,6 @@
 """Every scheme on its own, side by side, without the sustain and drain limits; what a row breaks is said in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.hardware import Store
 from models.instance import Instance
@@ -67,9 +67,9 @@ def alternative(data: Data, scheme: str, limits: Limits, objective: bool = False
 
 def chosen_of(data: Data, ranked: Ranked) -> Chosen:
     """The plan behind what was ranked best, with its flows."""
-    wide = data.widened(ranked.steps)
-    settled = settle.capacity(wide, ranked.counts)
+    wide = replace(data, choice=ranked.choice).widened(ranked.steps)
     loaded = settle.load(wide, ranked.counts)
+    settled = settle.capacity(wide, ranked.counts, loaded)
     filled = tuple((one.group, count, dict(one.blocks)) for one, count in ranked.filled)
     return Chosen(wide, ranked.counts, settled, loaded, ranked.bundles, ranked.steps, filled)
 

@@ -12,6 +12,8 @@ from models.plan import Handoff, Plan, Pool
 from models.workload import Workload
 from solver import feature_flows, physics
 from solver.recomputed import Built, built_of
+from solver.tiers import check
+from solver.tiers.parts import cached_tokens
 from solver.topology import Topology
 
 TOLERANCE = 1e-6
@@ -46,8 +48,10 @@ def regimes(plan: Plan) -> dict[str, Regime]:
     return found
 
 
-def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regime, fewer: int = 0) -> Iterator[str]:
-    """What one regime breaks, with so many units fewer in every pool."""
+def violations(
+    plan: Plan, instance: Instance, topology: Topology, regime: Regime, fewer: int = 0, word: str | None = None
+) -> Iterator[str]:
+    """What one regime breaks, with so many units fewer in every pool; ``word`` names one that finds what was kept."""
     rates, carried = regime
     pools = {pool.name: pool for pool in plan.pools}
     for name, by_workload in rates.items():
@@ -60,9 +64,9 @@ def violations(plan: Plan, instance: Instance, topology: Topology, regime: Regim
     for pool in plan.pools:
         if pool.shares is None and pool.part_of is None:
             uses = [other for other in plan.pools if pool.name in (other.name, other.shares)]
-            yield from _capacity([built_of(plan, use, instance, topology) for use in uses], rates, fewer)
+            yield from _capacity([built_of(plan, use, instance, topology) for use in uses], rates, fewer, word)
     yield from _conserved(plan, instance, rates, carried)
-    yield from _links(plan, instance, topology, regime)
+    yield from _links(plan, instance, topology, regime, word)
 
 
 def _allowed(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iterator[str]:
@@ -79,7 +83,9 @@ def _allowed(pool: Pool, rates: Mapping[str, float], instance: Instance) -> Iter
             yield f"targets[{name},tpot]: {pool.name} is paced by {pool.step_s:.6g} s, target {target:.6g} s"
 
 
-def _capacity(uses: Sequence[Built], rates: Mapping[str, Mapping[str, float]], fewer: int) -> Iterator[str]:
+def _capacity(
+    uses: Sequence[Built], rates: Mapping[str, Mapping[str, float]], fewer: int, word: str | None
+) -> Iterator[str]:
     """A pool with all its uses keeps up."""
     pool, busy = uses[0].pool, [0.0]
     for built in uses:
@@ -87,6 +93,10 @@ def _capacity(uses: Sequence[Built], rates: Mapping[str, Mapping[str, float]], f
             need = built.seconds(name)
             busy = busy if len(busy) == len(need) else [0.0] * len(need)
             busy = [have + rate * more for have, more in zip(busy, need, strict=True)]
+            found = built.pool.hits.get(name, []) if word else []
+            for tokens, hits in zip(cached_tokens(built.instance.workloads[name]), found, strict=False):
+                less, part = built.seconds(name, tokens), getattr(hits, word or "")
+                busy = [have - part * (a - b) for have, a, b in zip(busy, need, less, strict=True)]
     if over(max(busy), max(0, pool.units - fewer)):
         left = f" less {fewer} to spare" if fewer else ""
         yield f"capacity[{pool.name}]: {max(busy):.6g} of {pool.units} units{left} busy"
@@ -134,9 +144,11 @@ def _ends(handoff: Handoff) -> dict[str, str | None]:
     return ends if handoff.features is None else {**ends, "encode": handoff.features.encoder}
 
 
-def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime) -> Iterator[str]:
+def _links(plan: Plan, instance: Instance, topology: Topology, regime: Regime, word: str | None) -> Iterator[str]:
     rates, carried = regime
     used: dict[str, float] = {}
+    if word and plan.tiers:
+        used.update(check.crossing(plan, check.kept_of(instance, topology), word, topology))
     for pool in plan.pools:
         built = built_of(plan, pool, instance, topology)
         tokens = sum(rate * built.tokens(name) for name, rate in rates.get(pool.name, {}).items())

@@ -12,6 +12,9 @@ from solver import dominance, encoding, measured
 from solver.candidate import Candidate, Rejected
 from solver.routes import Route, find
 from solver.schemes import BY_NAME, SCHEMES
+from solver.tiers.choice import Choice
+from solver.tiers.data import Kept
+from solver.tiers.data import gather as keeping
 from solver.topology import Topology
 from solver.units import AFTER_ENCODE, DECODE, ENCODE, PREFILL, Kind
 
@@ -26,6 +29,15 @@ class Data:
     candidates: tuple[Candidate, ...]
     routes: tuple[Route, ...]
     rejected: tuple[Rejected, ...]
+    kept: Kept | None = None
+    """State kept for later; None where nothing is."""
+    choice: Choice | None = None
+    """How it is kept, once that is known."""
+
+    @property
+    def cold(self) -> "Data":
+        """The same without anything that was kept."""
+        return replace(self, kept=None, choice=None)
 
     @cached_property
     def tick(self) -> float:
@@ -64,7 +76,8 @@ class Data:
             replace(c, charges={name: _lighter(shares, factor) for name, shares in c.charges.items()})
             for c in self.candidates
         ]
-        return replace(self, topology=topology, routes=tuple(routes), candidates=tuple(candidates))
+        kept = None if self.kept is None else self.kept.widened(topology, factor)
+        return replace(self, topology=topology, routes=tuple(routes), candidates=tuple(candidates), kept=kept)
 
     def share(self, workload: str) -> float:
         """Share of a workload in the mix; its columns count requests in it, per tick."""
@@ -118,13 +131,15 @@ def gather(instance: Instance, topology: Topology | None = None) -> Data:
                     made.extend(encoding.make(instance, topology, schemes, group, model))
                 else:
                     made.extend(making.make(instance, topology, kind, schemes, group, model))
+    found = tuple(dominance.named(unit for unit in made if isinstance(unit, Candidate)))
     return Data(
         instance=instance,
         topology=topology,
         schemes=names,
-        candidates=tuple(dominance.named(unit for unit in made if isinstance(unit, Candidate))),
+        candidates=found,
         routes=tuple(find(instance, topology, names)),
         rejected=tuple(unit for unit in made if isinstance(unit, Rejected)),
+        kept=keeping(instance, topology) if instance.reuses else None,
     )
 
 

@@ -51,7 +51,9 @@ def _dominates(a: Candidate, b: Candidate, same_size: bool) -> bool:
         return False
     if a.schemes != b.schemes and (same_size or a.stage != "both"):
         return False
-    if a.startup > b.startup or a.price * times > b.price * (1.0 + 1e-12) or not set(b.demand) <= set(a.demand):
+    if a.startup > b.startup or a.price * times > b.price * (1.0 + 1e-12) or not set(b.needs) <= set(a.needs):
+        return False
+    if a.room * times < b.room * (1.0 - 1e-12):
         return False
     if any(a.first.get(name, 0.0) > seconds for name, seconds in b.first.items()) or not _lighter(a, b):
         return False
@@ -78,7 +80,8 @@ def _covered(a: Candidate, k: int, b: Candidate, times: int) -> bool:
 
     Up to the last digits: dividing by a batch and multiplying again does not always give the same number.
     """
+    mine = a.needs
     return any(
-        all(a.demand[name][k] <= times * need[other] * (1.0 + 1e-12) for name, need in b.demand.items())
+        all(mine[name][k] <= times * need[other] * (1.0 + 1e-12) for name, need in b.needs.items())
         for other in range(len(b.resources))
     )

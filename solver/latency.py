@@ -12,9 +12,11 @@ from models.workload import Workload
 from solver import paced, units
 from solver.formulas import stages
 from solver.physics import Device, Shape, Step
+from solver.tiers.states import Saved
 from solver.units import Costs, Kind
 
 ROUNDING = 1e-9
+NOTHING: Saved = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,11 @@ def at(
     batches: Mapping[str, int],
     rates: Mapping[str, float],
     name: str,
+    less: Saved = NOTHING,
 ) -> Latency:
-    """Times of workload ``name`` on a unit that receives ``rates`` requests/s of each workload."""
+    """Times of workload ``name`` on a unit that receives ``rates`` requests/s of each workload, and need not do
+    ``less`` of their prefill.
+    """
     workload = workloads[name]
     cost = units.costs(shape, gpu, workload)
     if kind.stage == "prefill" or not workload.decodes:
@@ -56,7 +61,7 @@ def at(
     if kind.stage == "decode":
         return Latency(None, gpu.pp * _stretched(shape, gpu, workloads, batches, rates, name, 1.0))
     # whole requests: decode has the seconds that prefill leaves, and each step is stretched by them
-    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, batches))
+    busy = _busy(shape, gpu, workloads, rates, _lines(shape, gpu, workloads, batches), less)
     left = 1.0 - (busy.prefill_memory if kind.overlapped else busy.prefill)
     if left <= 0.0 and not kind.overlapped:
         return Latency(cost.first_token, None)
@@ -146,8 +151,11 @@ def at_pace(
     tau: float,
     rates: Mapping[str, float],
     name: str,
+    less: Saved = NOTHING,
 ) -> Latency:
-    """Times of workload ``name`` on a unit paced by ``tau`` that receives ``rates`` requests/s of each workload."""
+    """Times of workload ``name`` on a unit paced by ``tau`` that receives ``rates`` requests/s of each workload, and
+    need not do ``less`` of their prefill.
+    """
     workload = workloads[name]
     cost = units.costs(shape, gpu, workload)
     if not workload.decodes:
@@ -156,7 +164,7 @@ def at_pace(
     room = paced.room_for(kind, shape, gpu, workloads)
     lines = paced.lines_at(kind, shape, gpu, workloads, sigma, room)
     line = lines[name]
-    busy, alone = _busy(shape, gpu, workloads, rates, lines), cost.step.at(1).seconds
+    busy, alone = _busy(shape, gpu, workloads, rates, lines, less), cost.step.at(1).seconds
     first = {"prefill": (0.0, 0.0), "decode": (0.0, 0.0), "both": (busy.prefill, busy.prefill)}[kind.stage]
     if kind.stage == "both" and kind.overlapped:
         first = (busy.prefill_compute, busy.prefill_memory)
@@ -206,8 +214,10 @@ def _busy(
     workloads: Mapping[str, Workload],
     rates: Mapping[str, float],
     lines: Mapping[str, Step],
+    less: Saved = NOTHING,
 ) -> _Busy:
-    prefill = compute = memory = decode_compute = decode_memory = 0.0
+    prefill, compute, memory = (-seconds for seconds in less)
+    decode_compute = decode_memory = 0.0
     for name, rate in rates.items():
         cost = units.costs(shape, gpu, workloads[name])
         own = cost.own(lines[name])

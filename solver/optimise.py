@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from solver.backend import Session
 from solver.limits import PROOF, Limits, Outcome, gap
+from solver.milp import warm
 from solver.milp.master import Goal, Master
 from solver.milp.model import Row
 from solver.milp.servers import Filling
+from solver.tiers.choice import Choice
 
 SLACK = 1e-7
 """Relative room left on a goal that is met: above the solver's own, so that the next goal is not cut off, and below any
@@ -31,6 +33,8 @@ class Ranked:
     """How many steps are added to each link."""
     filled: tuple[tuple[Filling, int], ...] = ()
     """How many servers are filled in each way, where that matters."""
+    choice: Choice | None = None
+    """How state is kept for later."""
 
     @property
     def found(self) -> bool:
@@ -68,10 +72,11 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
     bundles = {name: round(last.values[column]) for name, column in master.purchases.bundles.items()}
     steps = {name: round(last.values[column]) for name, column in master.purchases.steps.items()}
     filled = tuple((one, count) for one in master.fillings if (count := round(last.values[one.column])))
+    choice = None if master.kept is None else warm.choice(master.kept, last.values)
     if not goals[0].terms:
-        return Ranked(status, counts, None, None, tuple(stages), bundles, steps, filled)
+        return Ranked(status, counts, None, None, tuple(stages), bundles, steps, filled, choice)
     bound = None if first.bound is None else first.bound * goals[0].unit
-    return Ranked(status, counts, stages[0][1], bound, tuple(stages), bundles, steps, filled)
+    return Ranked(status, counts, stages[0][1], bound, tuple(stages), bundles, steps, filled, choice)
 
 
 MOST_ROUNDS = 50

@@ -35,6 +35,8 @@ class Paced:
     batches: Mapping[str, int]
     """Requests of a workload that the unit holds when it gets nothing else."""
     memory: MemoryUse
+    scale: tuple[float, ...] = (1.0, 1.0)
+    """By resource: what a second of prefill takes of it."""
 
 
 def is_paced(kind: Kind, workloads: Mapping[str, Workload]) -> bool:
@@ -153,7 +155,9 @@ def at(kind: Kind, shape: Shape, gpu: Device, workloads: Mapping[str, Workload],
     most = max((batches[n] / gpu.streams * units.costs(shape, gpu, w).held for n, w in able.items()), default=0.0)
     buffer = max(units.buffers(kind, shape, gpu, w) for w in able.values())
     use = MemoryUse(**units.weights(shape, gpu), kv=min(most, room), buffers=buffer, capacity=gpu.memory)
-    return Paced(tau, tuple(RESOURCES[k] for k in used), demand, batches, use)
+    stretched = (1.0 / (1.0 - beside / sigma), 1.0 / (1.0 - fixed / sigma), 0.0, 0.0, 0.0)
+    scale = tuple(stretched[k] for k in used)
+    return Paced(tau, tuple(RESOURCES[k] for k in used), demand, batches, use, scale)
 
 
 def _without_slowest(workloads: Mapping[str, Workload], lines: Mapping[str, Step]) -> dict[str, Workload]:

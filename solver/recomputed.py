@@ -18,6 +18,7 @@ from solver.cut import Cut, Leg
 from solver.formulas import encoder, memory, state
 from solver.layouts import build
 from solver.physics import Device, Shape, Step, Work
+from solver.tiers.states import behind, room
 from solver.topology import Topology
 
 
@@ -136,15 +137,15 @@ class Built:
             yield "ep", pool.group, said.ep
         yield from (("ep", part.group, part.cards_per_unit) for part in self.parts if part.stage == "expert")
 
-    def seconds(self, name: str) -> tuple[float, ...]:
-        """Unit-seconds of a request, by resource; all of them count against the units."""
+    def seconds(self, name: str, cached: int = 0) -> tuple[float, ...]:
+        """Unit-seconds of a request that finds ``cached`` tokens, by resource; all of them count against the units."""
         workload = self.instance.workloads[name]
         if self.measured is not None:
             return (_measured_seconds(self.measured, name, workload),)
         kind = self.pool.serves
         if kind == "encode":
             return (encoder.missed_images(workload.images, workload.image_hits) * self._image().seconds,)
-        before = self._before(workload)
+        before = self._before(behind(workload, cached) if cached else workload)
         if kind == "prefill":
             return (before[0],)
         if self.pool.step_s is not None:
@@ -266,6 +267,13 @@ class Built:
             stated = math.ceil(self.pool.batches[name] / gpu.streams) * physics.held_state(self.shape, gpu, workload)
             held = max(held, longest, 0.0 if self.pool.step_s is not None else stated)
         return memory.resident_bytes(physics.weights_on_card(self.shape, gpu), held, 1.0, self.buffer())
+
+    def room(self) -> float:
+        """Bytes of whole states that a unit leaves free, beside system prompts; 0 where it was measured."""
+        if self.cut is None or self.pool.memory is None:
+            return 0.0
+        served = [self.instance.workloads[name] for name in self.pool.rates]
+        return room(self.shape, self.cut, served, self.pool.memory.free)
 
     def tokens(self, name: str) -> float:
         """Tokens of a request that pass through its units."""

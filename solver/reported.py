@@ -13,6 +13,7 @@ from solver.chosen import Chosen
 from solver.data import Data, gather
 from solver.formulas import drain as fluid
 from solver.regimes import DrainPhase, Settled
+from solver.tiers import stated, told
 
 
 def differences(plan: Plan, instance: Instance) -> Iterator[str]:
@@ -27,6 +28,7 @@ def differences(plan: Plan, instance: Instance) -> Iterator[str]:
     again = {
         "pools": assemble.pools(chosen),
         "handoffs": assemble.handoffs(chosen, phases),
+        "tiers": told.tiers(chosen),
         "experts": assemble.experts(chosen),
         "workloads": times.workloads(chosen),
         "resources": usage.resources(chosen, drain),
@@ -79,7 +81,12 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
     place = {pool.name: number for number, pool in enumerate(pools)}
     steps = {bought.name: bought.count for bought in plan.purchases if bought.kind == "link step"}
     bundles = {bought.name: bought.count for bought in plan.purchases if bought.kind != "link step"}
-    mine = Data(data.instance, data.topology, data.schemes, candidates, data.routes, ()).widened(steps)
+    found = None if data.kept is None else stated.of(plan, data.kept)
+    if isinstance(found, str):
+        return found
+    choice = None if found is None else found.choice
+    mine = Data(data.instance, data.topology, data.schemes, candidates, data.routes, (), data.kept, choice)
+    mine = mine.widened(steps)
     numbers = {(assemble.route_name(r), r.scheme): n for n, r in enumerate(data.routes)}
     at = {h.name: numbers.get((h.name, h.scheme)) for h in plan.handoffs}
     if None in at.values():
@@ -100,6 +107,10 @@ def _match(plan: Plan, data: Data) -> tuple[Chosen, list[DrainPhase]] | str:
     settled = Settled(plan.throughput or 0.0, rates, tuple(routes))
     taken = {name: result.served for name, result in plan.workloads.items()}
     load = Settled(sum(taken.values()), loaded, tuple(loads), taken)
+    if found is not None:
+        hits = [stated.hits(plan, place, word) for word in ("at_capacity", "at_load")]
+        settled = replace(settled, hits=hits[0], held=found.capacity)
+        load = replace(load, hits=hits[1], held=found.load)
     return Chosen(mine, tuple(pool.units for pool in pools), settled, load, bundles, steps), phases
 
 

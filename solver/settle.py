@@ -8,37 +8,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from solver import kept_flows
 from solver.backend import Session
 from solver.data import Data
 from solver.formulas import drain as fluid
-from solver.limits import Limits, Outcome
-from solver.milp import demand, flows
+from solver.limits import Outcome
+from solver.milp import demand, flows, warm
 from solver.milp.flows import Flows
 from solver.milp.master import crossing, mix
-from solver.milp.model import Model, Row, Term, at_least, at_most
+from solver.milp.model import Model, Row, Term, at_least
 from solver.regimes import DrainPhase, Settled
-
-EASY = Limits(seconds=30.0)
-
-
-def numbers(counts: Sequence[int], column: int) -> tuple[tuple[Term, ...], ...]:
-    """Counts as multiples of a column; candidates without units are not ready."""
-    return tuple(((column, float(count)),) if count else () for count in counts)
-
-
-def _read(regime: Flows, data: Data, values: Sequence[float], scale: float) -> Settled:
-    """Flows of a regime in requests, times ``scale``; crumbs that are the solver's tolerance are swept away."""
-    columns = [*regime.rates.values(), *regime.routes.values()]
-    crumb = 1e-9 * max((values[column] for column in columns), default=0.0)
-
-    def swept(workload: str, column: int) -> float:
-        return values[column] * data.share(workload) * scale if values[column] > crumb else 0.0
-
-    return Settled(
-        0.0,
-        {(workload, c): swept(workload, column) for (workload, c), column in regime.rates.items()},
-        tuple(swept(route.workload, regime.routes[r]) for r, route in enumerate(data.routes)),
-    )
+from solver.settled import EASY, calmest, numbers, read
 
 
 def _at_capacity(data: Data, counts: Sequence[int], links: bool = True) -> tuple[Session, Outcome, Flows, int]:
@@ -59,33 +39,24 @@ def most(data: Data, counts: Sequence[int], links: bool = True) -> float:
     return max(0.0, outcome.value or 0.0) / data.tick
 
 
-def capacity(data: Data, counts: Sequence[int]) -> Settled:
+def capacity(data: Data, counts: Sequence[int], loaded: Settled | None = None) -> Settled:
     """The most that ``counts`` units sustain of the stated mix; of the flows that do it, those with the fewest bytes
     on links, and of these the ones that keep units busy the least, so that the quicker of two units is preferred.
+
+    Where it is known how state is kept, they find what they find at the load, ``loaded`` if that is known too.
     """
+    if data.choice is not None:
+        at_load = loaded or kept_flows.load(data, counts)
+        found = kept_flows.capacity(data, counts, at_load.held) if at_load and at_load.held else None
+        if found is not None:
+            return found
     session, best, regime, throughput = _at_capacity(data, counts)
     if not best.found or best.value is None or best.value <= 0.0:
         return Settled(0.0, dict.fromkeys(regime.rates, 0.0), tuple(0.0 for _ in data.routes))
     value = best.value
     session.add(at_least("keep[throughput]", [(throughput, 1.0)], value * (1.0 - 1e-12)))
-    best = _calmest(session, data, regime, best)
-    return replace(_read(regime, data, best.values, 1.0 / data.tick), throughput=value / data.tick)
-
-
-def _calmest(session: Session, data: Data, regime: Flows, best: Outcome) -> Outcome:
-    """Of the flows that the rows allow, those with the fewest bytes on links, then the fewest busy unit-seconds."""
-    moved = [(column, weight) for (_, column), weight in crossing(data, regime)]
-    busy = [
-        (column, max(data.candidates[i].demand[name]) * data.share(name) / data.tick)
-        for (name, i), column in regime.rates.items()
-    ]
-    for terms in (moved, busy):
-        least = session.solve(terms, False, EASY) if terms else best
-        if not least.found or least.value is None:
-            break
-        best = least
-        session.add(at_most("keep", terms, least.value * (1.0 + 1e-12)))
-    return best
+    best = calmest(session, data, regime, best)
+    return replace(read(regime, data, best.values, 1.0 / data.tick), throughput=value / data.tick)
 
 
 def load(data: Data, counts: Sequence[int]) -> Settled | None:
@@ -93,6 +64,8 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
     much value as the units can serve; where units are spared, without those. None where they are, or cannot be found.
     """
     instance = data.instance
+    if data.choice is not None:
+        return kept_flows.load(data, counts)
     spare = instance.limits.spare.units if instance.limits.spare else 0
     if not instance.drops and not spare:
         return None
@@ -112,10 +85,10 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
     if not best.found or best.value is None:
         return None
     session.add(at_least("keep[value]", worth, best.value * (1.0 - 1e-12)))
-    best = _calmest(session, data, regime, best)
-    read = _read(regime, data, best.values, 1.0 / data.tick)
+    best = calmest(session, data, regime, best)
+    settled = read(regime, data, best.values, 1.0 / data.tick)
     rates = {n: best.values[column] * data.share(n) / data.tick for n, column in served.items()}
-    return replace(read, throughput=sum(rates.values()), served=rates)
+    return replace(settled, throughput=sum(rates.values()), served=rates)
 
 
 def _resources(data: Data) -> set[str]:
@@ -129,6 +102,11 @@ def drained(data: Data, counts: Sequence[int], settled: Settled) -> tuple[float,
     could be the last, its length is the column that is minimised.
     """
     starts = sorted({c.startup for c, count in zip(data.candidates, counts, strict=True) if count})
+    if data.kept is not None:
+        if not any(starts) and data.instance.service.drain is None:
+            return 0.0, []
+        data = data.cold  # nothing that was kept is there at a start
+        settled = capacity(data, counts)
     if len(starts) == 1:
         rate = data.instance.rate
         if settled.throughput < rate <= settled.throughput * (1.0 + 1e-6):  # keeping up, but for rounding
@@ -207,8 +185,8 @@ def _drained_in(
         outcome = least if least.found else outcome
     phases = []
     for regime, (begin, finish) in zip(regimes, itertools.pairwise(cuts), strict=True):
-        read = _read(regime, data, outcome.values, 1.0 / (finish - begin) if finish > begin else 0.0)
-        phases.append(DrainPhase(begin, finish, read.rates, read.routes))
+        rates = read(regime, data, outcome.values, 1.0 / (finish - begin) if finish > begin else 0.0)
+        phases.append(DrainPhase(begin, finish, rates.rates, rates.routes))
     return cuts[-1], phases
 
 
@@ -231,8 +209,12 @@ def margin(data: Data, counts: Sequence[int], what: str) -> float | None:
     model.lower[column], model.upper[column] = 0.0, float("inf")
     throughput = model.column()
     ready = numbers(counts, scale)
-    regime = flows.add(model, data, "", ready, one, links)
-    model.rows.extend(flows.rows(data, regime, mix(data, throughput)))
+    regime = flows.add(model, data, "", ready, one, links, warm=data.choice is not None)
+    loaded = None if data.choice is None else kept_flows.load(data, counts)
+    if data.choice is not None and loaded is not None and loaded.held is not None:
+        warm.beside(model, data, loaded.held, data.choice, one, regime, mix(data, throughput))
+    else:
+        model.rows.extend(flows.rows(data, regime, mix(data, throughput)))
     demand.promises(model, data, ready, throughput, one, arrivals, links)
     spare = data.instance.limits.spare
     if spare is not None:

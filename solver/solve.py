@@ -18,6 +18,7 @@ from solver.milp import master
 from solver.next_steps import leaves_cards_idle, marginals
 from solver.optimise import Ranked, better, rank
 from solver.reachable import require_paths
+from solver.tiers import told
 from solver.verify import verify
 
 SIDE, REASONS = 3.0, 10.0
@@ -84,6 +85,7 @@ def solve(instance: Instance, options: Options | None = None) -> Plan:
         cost=cost,
         purchases=usage.purchases(chosen),
         current=today,
+        tiers=told.tiers(chosen),
         experts=assemble.experts(chosen),
         traffic=usage.traffic(chosen),
         alternatives=rows,

@@ -109,6 +109,8 @@ def _purchases(plan: Plan, instance: Instance) -> Iterator[str]:
             if step is None or not 0 < bought.count <= step.at_most:
                 yield f"{place}: no such step of a link"
             continue
+        if bought.kind == "tier":
+            continue  # with the tiers
         offer = offers.get(bought.name)
         if offer is None or bought.count < 1:
             yield f"{place}: nothing of this name is for sale"

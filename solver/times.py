@@ -8,6 +8,7 @@ from solver.formulas import cost as money
 from solver.latency import Latency
 from solver.physics import shape_of
 from solver.regimes import Settled
+from solver.tiers import told
 
 
 def workloads(chosen: Chosen) -> dict[str, WorkloadResult]:
@@ -24,6 +25,7 @@ def workloads(chosen: Chosen) -> dict[str, WorkloadResult]:
             ttft_s=Seconds(at_load=first_load, at_capacity=first_full),
             tpot_s=Seconds(at_load=token_load, at_capacity=token_full),
             qualifying_rate=money.qualifying_rate(served, workload.qualifying),
+            reuse=told.reused(chosen, name),
         )
     return results
 
@@ -103,12 +105,13 @@ def pool_latency(chosen: Chosen, index: int, name: str, flows: Settled) -> Laten
     served = {n: chosen.instance.workloads[n] for n in candidate.demand}
     if candidate.shared is not None:
         return _shared(chosen, index, name, flows)
+    less = chosen.saved(index, flows)
     if candidate.tau is not None:
-        return latency.at_pace(candidate.kind, shape, gpu, served, candidate.tau, each, name)
+        return latency.at_pace(candidate.kind, shape, gpu, served, candidate.tau, each, name, less)
     if max(chosen.busy(index, flows)) >= FULL:
-        need = max(candidate.demand[name])
+        need = max(chosen.needs(index, flows)[name])
         return latency.full(candidate.kind, shape, gpu, workload, candidate.batches[name], need)
-    return latency.at(candidate.kind, shape, gpu, served, candidate.batches, each, name)
+    return latency.at(candidate.kind, shape, gpu, served, candidate.batches, each, name, less)
 
 
 def _shared(chosen: Chosen, index: int, name: str, flows: Settled) -> Latency:

@@ -6,6 +6,7 @@ from models.plan import Drain, Purchase, Resource, Traffic
 from solver.chosen import FULL, Chosen
 from solver.data import Data
 from solver.regimes import Settled
+from solver.tiers import told
 
 
 def charges(chosen: Chosen, at: Settled | None = None) -> dict[str, float]:
@@ -25,6 +26,8 @@ def charges(chosen: Chosen, at: Settled | None = None) -> dict[str, float]:
         for name, shares in candidate.charges.items():
             for resource, share in shares.items():
                 used[resource] += share * flows.rates.get((name, index), 0.0)
+    for channel, share in told.charges(chosen, flows).items():
+        used[f"link[{channel}]"] += share
     return used
 
 
@@ -60,6 +63,8 @@ def resources(chosen: Chosen, drain: Drain | None) -> list[Resource]:
     for resource, share in charges(chosen).items():
         capacity, unit = capacity_of(chosen.data, resource)
         rows.append(_resource(resource, loads_of[resource] * capacity, capacity, share >= FULL, unit))
+    for name, load, full, capacity, unit in told.resources(chosen):
+        rows.append(_resource(name, load, capacity, full >= FULL * capacity > 0.0, unit))
     instance, most = chosen.instance, chosen.settled.throughput
     served = sum(chosen.served(name) for name in instance.workloads)
     if instance.drops:  # what is turned away is what the units cannot do, or what does not pay
@@ -111,4 +116,6 @@ def purchases(chosen: Chosen) -> list[Purchase]:
         if count and step is not None:
             hour = 3600.0 * count * step.price
             found.append(Purchase(name=name, kind="link step", count=count, cards={}, per_hour=hour))
+    for name, count, price in told.pieces(chosen):
+        found.append(Purchase(name=name, kind="tier", count=count, cards={}, per_hour=3600.0 * count * price))
     return found

@@ -15,6 +15,7 @@ from solver.conservation import TOLERANCE, differ, over, regimes
 from solver.recomputed import built_of
 from solver.reported import differences
 from solver.standing import cards, held
+from solver.tiers import check
 from solver.topology import Topology
 
 PARTED = {("both", "attention"), ("decode", "attention")}
@@ -62,9 +63,13 @@ def _broken(plan: Plan, instance: Instance) -> list[str]:
         return found  # nothing below can be computed for pools that cannot be
     found.extend(held(plan, instance, topology))
     spare = instance.limits.spare.units if instance.limits.spare else 0
+    if instance.reuses:
+        built = {pool.name: built_of(plan, pool, instance, topology) for pool in plan.pools}
+        found.extend(check.violations(plan, instance, check.kept_of(instance, topology), built))
+    warm = {"at load": "at_load", "at capacity": "at_capacity"} if instance.reuses else {}
     for name, regime in regimes(plan).items():
         fewer = spare if name == "at load" else 0
-        violations = conservation.violations(plan, instance, topology, regime, fewer)
+        violations = conservation.violations(plan, instance, topology, regime, fewer, warm.get(name))
         found.extend(f"{text} {name}" for text in violations)
     found.extend(_targets(plan, instance))
     found.extend(_served(plan, instance))

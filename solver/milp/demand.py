@@ -51,7 +51,7 @@ def startups(data: Data) -> list[float]:
 def drain(data: Data, throughput: int, arrivals: int) -> Iterator[Row]:
     r"""One startup time: $\mu \ge \lambda + \lambda T_s/(T - T_s)$; with several, see :func:`phases`."""
     deadline, starts = data.instance.service.drain, startups(data)
-    if deadline is None or len(starts) > 1:
+    if deadline is None or len(starts) > 1 or data.kept is not None:
         return
     needed = fluid.required_rate(data.instance.rate, starts[0], deadline) if starts else math.inf
     if needed == math.inf:  # nothing is ready in time
@@ -114,7 +114,7 @@ def promises(
     model.rows.extend(sustain(data, throughput, arrivals))
     model.rows.extend(drain(data, throughput, arrivals))
     deadline = data.instance.service.drain
-    if deadline is None or len(startups(data)) < 2:
+    if deadline is None or (len(startups(data)) < 2 and data.kept is None):  # what is kept is not there at a start
         return []
     stretches = phases(model, data, units, one, deadline, links)
     model.rows.extend(cumulative(data, stretches, arrivals))

@@ -8,7 +8,7 @@ rows speak of amounts.
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from solver.data import Data
 from solver.milp.model import Model, Row, Term, at_most, equal
@@ -31,6 +31,10 @@ class Flows:
     """(workload, candidate) -> column."""
     routes: Mapping[int, int]
     """Route -> column."""
+    hits: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
+    """(workload, candidate, number of parts of the prompt that are found) -> column; none where nothing is kept."""
+    extra: Mapping[str, Sequence[Term]] = field(default_factory=dict)
+    """What else a channel carries, as a share of it."""
 
 
 def add(
@@ -40,8 +44,9 @@ def add(
     units: Sequence[tuple[Term, ...]],
     time: int,
     links: Mapping[str, int] | None = None,
+    warm: bool = False,
 ) -> Flows:
-    """New columns for a regime in which candidates with ``units`` are ready."""
+    """New columns for a regime in which candidates with ``units`` are ready; a ``warm`` one finds what was kept."""
     rates = {
         (workload, index): model.column()
         for index, candidate in enumerate(data.candidates)
@@ -49,7 +54,12 @@ def add(
         for workload in candidate.demand
     }
     routes = {index: model.column() for index in range(len(data.routes))}
-    return Flows(name, units, time, links or {}, rates, routes)
+    hits = {
+        (workload, index, state): model.column()
+        for workload, index in (rates if warm else ())
+        for state in range(1, len(data.candidates[index].hits.get(workload, ())) + 1)
+    }
+    return Flows(name, units, time, links or {}, rates, routes, hits)
 
 
 def rows(data: Data, flows: Flows, served: Mapping[str, tuple[Term, ...]]) -> Iterator[Row]:
@@ -133,7 +143,10 @@ def _after(data: Data, route: int) -> bool:
 
 
 def capacity(data: Data, flows: Flows) -> Iterator[Row]:
-    r"""Units have one second a second of each resource: $\sum_w d_{w,c,k} x_{w,c} \le n_c$."""
+    r"""Units have one second a second of each resource: $\sum_w d_{w,c,k} x_{w,c} \le n_c$.
+
+    A request that finds parts of its prompt takes less: $- \sum_s (d_{w,c,k} - d_{w,c,s,k}) h_{w,c,s}$.
+    """
     unit = {name: data.share(name) / data.tick for name in data.instance.workloads}
     uses: dict[int, list[int]] = {}
     for index, owner in enumerate(data.owners):
@@ -147,8 +160,13 @@ def capacity(data: Data, flows: Flows) -> Iterator[Row]:
                 for use in uses[index]
                 for name, need in data.candidates[use].demand.items()
             ]
+            saved = [
+                (flows.hits[name, index, s], (need[k] - candidate.demand[name][k]) * unit[name])
+                for name, states in (candidate.hits.items() if flows.hits else ())
+                for s, need in enumerate(states, 1)
+            ]
             ready = [(column, -count) for column, count in flows.units[index]]
-            yield at_most(f"capacity[{candidate.name},{resource}]{flows.name}", [*needs, *ready], 0.0)
+            yield at_most(f"capacity[{candidate.name},{resource}]{flows.name}", [*needs, *saved, *ready], 0.0)
 
 
 def shared(data: Data, flows: Flows) -> Iterator[Row]:
@@ -161,6 +179,8 @@ def shared(data: Data, flows: Flows) -> Iterator[Row]:
     for (name, index), column in flows.rates.items():  # between the stages of a unit
         for resource, share in data.candidates[index].charges.get(name, {}).items():
             charged.setdefault(resource, []).append((column, share * unit[name]))
+    for resource, more in flows.extra.items():
+        charged.setdefault(resource, []).extend(more)
     for resource, terms in charged.items():
         scale = flows.links.get(resource, flows.time)
         yield at_most(f"{resource}{flows.name}", [*terms, (scale, -1.0)], 0.0)

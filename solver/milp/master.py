@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from solver.data import Data
-from solver.milp import demand, flows, pools, purchases, servers
+from solver.milp import demand, flows, pools, purchases, servers, warm
 from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
-from solver.milp.model import Model, Term, at_least
+from solver.milp.model import Model, Term, at_least, at_most
 from solver.milp.purchases import Purchases
 from solver.milp.servers import Filling
+from solver.milp.warm import Warm
+from solver.tiers.choice import Choice
 
 MOST_BOUGHT, MOST_WIDER = 10**6, 1e6
 """Cards that may be added to a group, and how many times as wide a link may become, when a plan needs more."""
@@ -55,6 +57,8 @@ class Master:
     """Column of what is served of a workload's arrivals, over its share and per tick, where some may be turned away."""
     fillings: tuple[Filling, ...] = ()
     """Ways to fill servers, where units do not nest in them."""
+    kept: Warm | None = None
+    """State kept for later."""
 
     @property
     def by_throughput(self) -> Goal:
@@ -108,13 +112,19 @@ class Master:
         return Goal("bytes", terms, unit=heaviest(self.data) / self.data.tick)
 
     @property
+    def by_found(self) -> Goal:
+        """Most state found at the load, in bytes."""
+        terms = () if self.kept is None else tuple(warm.found(self.data, self.kept))
+        return Goal("found", terms, maximise=True)
+
+    @property
     def by_order(self) -> Goal:
         """The fixed order of candidates: schemes as allowed, groups as listed."""
         return Goal("order", tuple((n, 1.0 + rank) for rank, n in enumerate(self.units)))
 
 
 def goals(master: Master) -> list[Goal]:
-    """The stated objective, then the tie order: throughput, cards, bytes, fixed order."""
+    """The stated objective, then the tie order: throughput, cards, state found, bytes, fixed order."""
     first = {
         "effective_cost": master.by_effective_cost,
         "cost": master.by_cost,
@@ -124,7 +134,8 @@ def goals(master: Master) -> list[Goal]:
         "gpus": master.by_cards,
     }[master.data.instance.objective]
     value = [master.by_value] if master.served and not first.over else []
-    ties = [master.by_throughput, master.by_cards, master.by_bytes, master.by_order]
+    kept = [] if master.kept is None else [master.by_found]
+    ties = [master.by_throughput, master.by_cards, *kept, master.by_bytes, master.by_order]
     return [first, *value, *(goal for goal in ties if goal.name != first.name)]
 
 
@@ -134,11 +145,12 @@ def build(
     extra: dict[str, int] | None = None,
     buy: str | None = None,
     widen: str | None = None,
+    choice: Choice | None = None,
 ) -> Master:
     """The master problem; without ``promises`` the sustain and drain rows are left out, and nothing endless is bought.
 
     ``extra`` cards may be added to groups, to see what they bring; ``buy`` names a group to which cards are added as
-    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise.
+    the solver finds necessary, ``widen`` a link whose bandwidth grows likewise. With a ``choice`` state is kept so.
     """
     model = Model()
     one, arrivals = model.constant(), model.constant()
@@ -151,8 +163,9 @@ def build(
     ready = tuple(((units[owner], 1.0),) for owner in data.owners)
     wider = model.column(1.0, MOST_WIDER) if widen else one
     links = purchases.widths(model, data, bought, one, (widen, wider) if widen else None)
-    capacity = flows.add(model, data, "", ready, one, links)
-    model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
+    capacity = flows.add(model, data, "", ready, one, links, warm=data.kept is not None)
+    if data.kept is None:
+        model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
     cards = [*bought.cards, *((group, column, 1) for group, column in added.items())]
     model.rows.extend(pools.cards(data, units, extra, cards))
     fillings: list[Filling] = []
@@ -161,15 +174,21 @@ def build(
     left = _fewer(data, units, _present(model, data, units))
     served: dict[str, int] = {}
     stretches: list[Stretch] = []
+    kept: Warm | None = None
+    if data.kept is not None:
+        asked, served = _asked(model, data, throughput, one, promises)
+        kept = warm.at_load(model, data, ready, one, links, asked, choice)
+        capacity = warm.at_capacity(model, data, kept, capacity, mix(data, throughput))
     if promises and data.instance.drops:
-        served = _load(model, data, left, one, links)
+        served = served or _load(model, data, left, one, links)
     elif promises:
         stretches = demand.promises(model, data, ready, throughput, one, arrivals, links)
         if data.instance.limits.spare:
             regime = flows.add(model, data, "[spare]", left, one, links)
             asked = mix(data, arrivals, data.instance.rate * data.tick)
             model.rows.extend(flows.rows(data, regime, asked))
-    costs = tuple(purchases.cost(model, data, units, bought, one))
+    pieces = [] if kept is None else _pieces(data, kept)
+    costs = tuple(purchases.cost(model, data, units, bought, one, pieces))
     return Master(
         data,
         model,
@@ -184,6 +203,7 @@ def build(
         costs,
         served,
         tuple(fillings),
+        kept,
     )
 
 
@@ -205,14 +225,41 @@ def _fewer(data: Data, units: Sequence[int], there: Sequence[int]) -> tuple[tupl
     return tuple(((units[owner], 1.0), (there[owner], -float(spare.units))) for owner in data.owners)
 
 
-def _load(
-    model: Model, data: Data, ready: tuple[tuple[Term, ...], ...], one: int, links: dict[str, int]
-) -> dict[str, int]:
-    r"""Flows of what is served: $s_w \lambda_w \le served_w \le \lambda_w$; the columns of what is served."""
+def _asked(
+    model: Model, data: Data, throughput: int, one: int, promises: bool
+) -> tuple[dict[str, tuple[Term, ...]], dict[str, int]]:
+    """What is served of the load, and its columns where some may be turned away: all of it, if it is promised."""
+    most = data.instance.rate * data.tick
+    if promises and data.instance.drops:
+        served = _shares(model, data)
+        return {name: ((column, 1.0),) for name, column in served.items()}, served
+    if promises:
+        return dict.fromkeys(data.instance.workloads, ((one, most),)), {}
+    part = model.column(0.0, most)  # as much of it as the units can
+    model.rows.append(at_most("part", [(part, 1.0), (throughput, -1.0)], 0.0))
+    return dict.fromkeys(data.instance.workloads, ((part, 1.0),)), {}
+
+
+def _pieces(data: Data, kept: Warm) -> list[Term]:
+    """Money an hour for pieces of the places that keep state."""
+    places = kept.keeping.kept.places
+    return [(c, purchases.HOUR * places[n].price) for n, c in kept.keeping.pieces.items() if places[n].price]
+
+
+def _shares(model: Model, data: Data) -> dict[str, int]:
+    r"""Columns of what is served: $s_w \lambda_w \le served_w \le \lambda_w$."""
     most = data.instance.rate * data.tick
     served = {name: model.column(0.0, most) for name in data.instance.workloads}
     for name, workload in data.instance.workloads.items():
         model.rows.append(at_least(f"served[{name}]", [(served[name], 1.0)], workload.minimum_share * most))
+    return served
+
+
+def _load(
+    model: Model, data: Data, ready: tuple[tuple[Term, ...], ...], one: int, links: dict[str, int]
+) -> dict[str, int]:
+    """Flows of what is served; the columns of what is."""
+    served = _shares(model, data)
     regime = flows.add(model, data, "[load]", ready, one, links)
     model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
     return served

@@ -63,11 +63,13 @@ def widths(model: Model, data: Data, bought: Purchases, one: int, wider: tuple[s
     return multiples
 
 
-def cost(model: Model, data: Data, units: Sequence[int], bought: Purchases, one: int) -> list[Term]:
-    """Money an hour; empty where every plan costs the same."""
+def cost(
+    model: Model, data: Data, units: Sequence[int], bought: Purchases, one: int, more: Sequence[Term] = ()
+) -> list[Term]:
+    """Money an hour, ``more`` included; empty where every plan costs the same."""
     instance = data.instance
     hardware, used = instance.hardware, instance.billing.pay == "used"
-    terms: list[Term] = []
+    terms: list[Term] = [*more]
     fixed = 0.0
     for name, group in hardware.groups.items():
         mine = [(units[i], c) for i, c in enumerate(data.candidates) if c.on(name)]

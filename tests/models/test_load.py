@@ -116,8 +116,6 @@ def test_one_problem_is_said_with_its_place(path: str, value: object, words: str
     ("path", "value", "message"),
     [
         ("workloads.reasoning.targets", {"e2e": "20 s"}, "not supported yet"),
-        ("workloads.reasoning.reuse", {}, "not supported yet"),
-        ("tiers", {}, "not supported yet"),
         ("hardware.groups.a100.at", "north", "not supported yet"),
         ("hardware.links.rdma.within", [], "not supported yet"),
         ("limits", {"budget": {"total": 1}}, "not supported yet"),

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from models import files
 from models.instance import Instance
 from models.load import build
-from models.plan import Load, Parallelism, Plan
+from models.plan import Parallelism, Plan
+from models.plan_tiers import Load
 from solver.solve import Options, solve
 from solver.verify import verify
 

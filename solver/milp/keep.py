@@ -1,0 +1,267 @@
+r"""State kept for later: how long each place keeps it, what is found there, and what that takes and saves.
+
+A place keeps state for one of the ages $T_j$ under one of its policies: a column $\delta_{P,p,j}$ that is 0 or 1 (under
+LRU), or for each workload a mixture (with a time to live). $y_{w,g,P,p,j}$ is the part of the load of workload w on
+group g that is kept so; $\varphi_{w,k,g,P}$ requests/s that find part k of their prompt at P.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from models.tiers import Policy
+from solver.data import Data
+from solver.milp.flows import Flows
+from solver.milp.model import Model, Row, Term, at_least, at_most, equal
+from solver.tiers.choice import Choice
+from solver.tiers.data import Kept
+from solver.tiers.parts import Part
+
+Way = tuple[Policy, int]
+"""A policy, and the number of an age."""
+Line = tuple[str, int | None, str, int]
+"""A workload, or one part of its prompt, on a group at a place."""
+
+
+@dataclass
+class Keeping:
+    """Columns about kept state."""
+
+    kept: Kept
+    pieces: dict[int, int] = field(default_factory=dict)
+    """Place -> how many pieces it has."""
+    ways: dict[int, dict[Way, int]] = field(default_factory=dict)
+    """Place -> its policies and ages -> column; under a time to live the ages are not told apart."""
+    held: dict[Line, dict[Way, int]] = field(default_factory=dict)
+    """Load that is kept so."""
+    written: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """Workload, group, place -> bytes/s written, as a share of what the place is told in."""
+    slack: list[int] = field(default_factory=list)
+    """Columns that only rows from below hold: as small as can be, they are what they stand for."""
+    found: dict[str, dict[tuple[str, int, int, str, int], int]] = field(default_factory=dict)
+    """By regime: workload, part, kind of return, group, place -> requests."""
+    paused: dict[str, dict[tuple[str, str, int], int]] = field(default_factory=dict)
+    """By regime: workload, group, place -> pauses."""
+
+
+def scale(data: Data, workload: str) -> float:
+    """Requests/s that one of a column of flows is."""
+    return data.share(workload) / data.tick
+
+
+def columns(model: Model, data: Data, choice: Choice | None = None) -> Keeping:
+    """Columns of pieces and ways; with a choice they are what it says."""
+    kept = data.kept
+    if kept is None:
+        raise ValueError("nothing is kept")
+    found = Keeping(kept)
+    for number, place in enumerate(kept.places):
+        made = None if choice is None else choice.places[number]
+        low, high = (place.least, place.most) if made is None else (made.pieces, made.pieces)
+        found.pieces[number] = model.column(float(low), float(high), integer=made is None)
+        ways: dict[Way, int] = {}
+        for policy in place.policies:
+            for age in range(len(kept.ages)) if not place.each_apart else [0]:
+                if policy == "never":
+                    continue
+                fixed = None if made is None else float((policy, age if not place.each_apart else 0) == made.way)
+                bounds = (0.0, 1.0) if fixed is None else (fixed, fixed)
+                ways[policy, age] = model.column(*bounds, integer=made is None)
+        found.ways[number] = ways
+        if made is None and ways:
+            model.rows.append(at_most(f"retention[{place.name}]", [(c, 1.0) for c in ways.values()], 1.0))
+    return found
+
+
+def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float) -> None:
+    r"""The load is kept as the places say: $\sum_{p,j} y \le x$, $y_{p,j} \le \lambda_w \delta_{P,p,j}$."""
+    kept = keeping.kept
+    for workload, group in pairs(data, regime):
+        begun = beginning(data, regime, workload, group)
+        for number in kept.chain(workload, group):
+            apart = kept.places[number].each_apart
+            for part in range(len(kept.of(workload))) if apart else [None]:
+                line: dict[Way, int] = {}
+                for (policy, age), column in keeping.ways[number].items():
+                    ages = range(len(kept.ages)) if apart else [age]
+                    if model.upper[column] <= 0.0:
+                        continue
+                    for each in ages:
+                        line[policy, each] = model.column(0.0, most)
+                    terms = [(line[policy, each], 1.0) for each in ages]
+                    name = f"kept[{workload},{group},{kept.places[number].name}]"
+                    model.rows.append(at_most(name, [*terms, (column, -most)], 0.0))
+                if line:
+                    name = f"keeps[{workload},{group},{kept.places[number].name}]"
+                    terms = [*((c, 1.0) for c in line.values()), *((c, -k) for c, k in begun)]
+                    model.rows.append(at_most(name, terms, 0.0))
+                    if not apart:  # then a place that is in use keeps what everybody leaves
+                        used = [(column, -most) for column in keeping.ways[number].values()]
+                        model.rows.append(at_least(f"all-{name}", [*terms, *used], -most))
+                keeping.held[workload, part, group, number] = line
+
+
+def pairs(data: Data, regime: Flows) -> list[tuple[str, str]]:
+    """Workloads whose prompts have parts, each with the groups where it may begin and find them."""
+    found: dict[tuple[str, str], None] = {}
+    for (workload, index), _ in regime.rates.items():
+        candidate = data.candidates[index]
+        if candidate.begins and workload in candidate.hits:
+            found[workload, candidate.group] = None
+    return list(found)
+
+
+def beginning(data: Data, regime: Flows, workload: str, group: str) -> list[Term]:
+    """Flows of a workload that begin on a group, on units that may find its prompt."""
+    return [
+        (column, 1.0)
+        for (name, index), column in regime.rates.items()
+        if name == workload
+        and data.candidates[index].group == group
+        and data.candidates[index].begins
+        and workload in data.candidates[index].hits
+    ]
+
+
+def line_of(keeping: Keeping, part: Part, group: str, number: int) -> Mapping[Way, int]:
+    """Load of a part that is kept at a place."""
+    own = part.number if keeping.kept.places[number].each_apart else None
+    return keeping.held.get((part.workload, own, group, number), {})
+
+
+def regime(model: Model, data: Data, keeping: Keeping, flows: Flows) -> None:
+    """Columns of what is found in a regime, and what ties them to its flows."""
+    kept, name = keeping.kept, flows.name
+    found: dict[tuple[str, int, int, str, int], int] = {}
+    for workload, group in pairs(data, flows):
+        chain = kept.chain(workload, group)
+        for part in kept.of(workload):
+            terms: list[Term] = []
+            for kind in kept.kinds:
+                for number in chain:
+                    column = model.column()
+                    found[workload, part.number, kind, group, number] = column
+                    terms.append((column, 1.0))
+            states = [
+                (column, -1.0)
+                for (w, index, state), column in flows.hits.items()
+                if w == workload and state > part.number and data.candidates[index].group == group
+            ]
+            model.rows.append(equal(f"found[{workload},{part.number},{group}]{name}", [*terms, *states]))
+    keeping.found[name] = found
+    model.rows.extend(_states(data, flows))
+    model.rows.extend(_in_time(data, keeping, flows))
+    _pauses(model, data, keeping, flows)
+
+
+def _states(data: Data, flows: Flows) -> Iterator[Row]:
+    r"""A request finds the first k parts, or none: $\sum_k h_{w,c,k} \le x_{w,c}$."""
+    mine: dict[tuple[str, int], list[Term]] = {}
+    for (workload, index, _), column in flows.hits.items():
+        mine.setdefault((workload, index), []).append((column, 1.0))
+    for (workload, index), terms in mine.items():
+        name = f"states[{workload},{data.candidates[index].name}]{flows.name}"
+        yield at_most(name, [*terms, (flows.rates[workload, index], -1.0)], 0.0)
+
+
+def _in_time(data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
+    r"""What is read from places so slow that some units had better compute is read for the others.
+
+    For every set of places: $\sum_{P \in S} \varphi_{w,k,g,P} \le \sum_{c\ may\ use\ one} \sum_{s \ge k} h_{w,c,s}$.
+    """
+    kept = keeping.kept
+    for workload, group in pairs(data, flows):
+        if data.instance.workloads[workload].targets.ttft is None:
+            continue
+        chain = kept.chain(workload, group)
+        mine = [i for (w, i) in flows.rates if w == workload and data.candidates[i].group == group]
+        mine = [i for i in mine if data.candidates[i].begins and workload in data.candidates[i].hits]
+        quick = {i: {n for n in chain if kept.quick(data.candidates[i], workload, kept.places[n])} for i in mine}
+        for some in range(1, 2 ** len(chain)):
+            places = {n for k, n in enumerate(chain) if some >> k & 1}
+            able = [i for i in mine if quick[i] & places]
+            if len(able) == len(mine):
+                continue
+            for part in kept.of(workload):
+                read = [
+                    (c, 1.0)
+                    for (w, k, _, g, n), c in keeping.found[flows.name].items()
+                    if (w, k, g) == (workload, part.number, group) and n in places
+                ]
+                states = [
+                    (c, -1.0) for (w, i, s), c in flows.hits.items() if w == workload and i in able and s > part.number
+                ]
+                yield at_most(f"in-time[{workload},{part.number},{group},{some}]{flows.name}", [*read, *states], 0.0)
+
+
+def _pauses(model: Model, data: Data, keeping: Keeping, flows: Flows) -> None:
+    r"""State of requests that wait for tools is somewhere: $\sum_P q_{w,g,P} = calls\,\sum_c x_{w,c}$."""
+    kept = keeping.kept
+    paused: dict[tuple[str, str, int], int] = {}
+    for workload, described in data.instance.workloads.items():
+        if described.tool_wait is None:
+            continue
+        for group in data.instance.hardware.groups:
+            ends = [
+                (c, -described.tool_wait.calls)
+                for (w, i), c in flows.rates.items()
+                if w == workload and data.candidates[i].group == group and ending(data, i, workload)
+            ]
+            if not ends:
+                continue
+            mine = {(workload, group, number): model.column() for number in kept.chain(workload, group)}
+            paused.update(mine)
+            name = f"waits[{workload},{group}]{flows.name}"
+            model.rows.append(equal(name, [*((c, 1.0) for c in mine.values()), *ends]))
+    keeping.paused[flows.name] = paused
+
+
+def ending(data: Data, index: int, workload: str) -> bool:
+    """Whether requests of a workload stay on units of a candidate until their end."""
+    stage = data.candidates[index].stage
+    return stage in ("both", "decode") or (stage == "prefill" and not data.instance.workloads[workload].decodes)
+
+
+def available(data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
+    r"""What is found was there: at each place $\varphi \le \sum_{p,j} a_p F(T_j)\,y$, and with all faster ones together
+    $\sum_{P' \le P} \varphi_{P'} \le \sum_{p,j} F(T_j)\,y$ where it is in use.
+    """
+    kept = keeping.kept
+    found = keeping.found[flows.name]
+    for workload, group in pairs(data, flows):
+        begun = beginning(data, flows, workload, group)
+        chain = kept.chain(workload, group)
+        for part in kept.of(workload):
+            for kind in kept.kinds:
+                faster: list[Term] = []
+                for number in chain:
+                    place, mine = kept.places[number], found[workload, part.number, kind, group, number]
+                    line = line_of(keeping, part, group, number)
+                    cover = {way: kept.covers(part, place, way[0], kind) for way in line}
+                    there = {way: kept.found(part, place, kind, kept.ages[way[1]]) for way in line}
+                    all_of_it = kept.most(part, kind)
+                    label = f"{workload},{part.number},{kind},{group},{place.name}"
+                    own = [(line[way], -cover[way] * there[way]) for way in line if cover[way] > 0.0]
+                    yield at_most(f"there[{label}]", [(mine, 1.0), *own], 0.0)
+                    # vacuous where the place is not in use, or has not this kind: then the faster ones say it
+                    less = [(line[w], all_of_it - there[w]) for w in line if cover[w] > 0.0]
+                    together = [*faster, (mine, 1.0), *((c, -all_of_it * k) for c, k in begun), *less]
+                    yield at_most(f"recent[{label}]", together, 0.0)
+                    for share in sorted({cover[w] for w in line if 0.0 < cover[w] < 1.0}):
+                        some = [(line[w], share * (all_of_it - there[w])) for w in line if cover[w] == share]
+                        rest = [(c, -(1.0 + share) * all_of_it * k) for c, k in begun]
+                        rest += [(line[w], all_of_it) for w in line if cover[w] == share]
+                        weighted = [(c, share * k) for c, k in faster]
+                        yield at_most(f"admitted[{label}]", [*weighted, (mine, 1.0), *rest, *some], 0.0)
+                    faster = [*faster, (mine, 1.0)]
+
+
+def within(data: Data, keeping: Keeping, flows: Flows, load_name: str) -> Iterator[Row]:
+    r"""More than the stated load is not kept: a regime finds no more than it, $\varphi \le \varphi^{load}$."""
+    kept, found, loaded = keeping.kept, keeping.found[flows.name], keeping.found[load_name]
+    grouped: dict[tuple[str, int, str, int], list[Term]] = {}
+    for (workload, part, _, group, number), column in found.items():
+        grouped.setdefault((workload, part, group, number), []).append((column, 1.0))
+    for (workload, part, _, group, number), column in loaded.items():
+        grouped.setdefault((workload, part, group, number), []).append((column, -1.0))
+    for (workload, part, group, number), terms in grouped.items():
+        yield at_most(f"within[{workload},{part},{group},{kept.places[number].name}]{flows.name}", terms, 0.0)

@@ -1,0 +1,310 @@
+"""State kept for later, against the formulas. Part of the verifier: nothing here knows the rows of the model.
+
+What the plan says of retention gives what is alive, what is written and what can be found; what it says is found and
+paused gives what is read.
+"""
+
+from collections.abc import Iterator
+
+from models.instance import Instance
+from models.plan import Plan
+from models.plan_tiers import Load, Retained, TierUse
+from models.tiers import HBM, Policy
+from solver import physics
+from solver.formulas import retention
+from solver.recomputed import Built
+from solver.tiers.data import Kept
+from solver.tiers.parts import Part, cached_tokens, parts
+from solver.tiers.places import Place, places
+from solver.topology import Topology
+
+TOLERANCE = 1e-6
+
+
+def over(value: float, limit: float) -> bool:
+    """Whether ``value`` is above ``limit`` by more than rounding."""
+    return not value <= limit + TOLERANCE * max(abs(limit), 1e-9)
+
+
+def kept_of(instance: Instance, topology: Topology) -> Kept:
+    """Parts and places of an instance."""
+    return Kept(instance, topology, parts(instance), places(instance, topology), ())
+
+
+def _part(kept: Kept, workload: str, number: int) -> Part:
+    return next(part for part in kept.parts if (part.workload, part.number) == (workload, number))
+
+
+def _copies(part: Part, place: Place) -> float:
+    return place.copies if part.prompt else place.spread
+
+
+def _use_above(plan: Plan, kept: Kept, number: int, keeps: Retained) -> tuple[Place, Retained] | None:
+    """The next faster place of the same requests, if it keeps the part."""
+    chain = kept.chain(keeps.workload, keeps.group)
+    before = chain.index(number) - 1
+    for one in plan.tiers[chain[before]].retained if before >= 0 else ():
+        if (one.workload, one.part, one.group) == (keeps.workload, keeps.part, keeps.group):
+            return kept.places[chain[before]], one
+    return None
+
+
+def alive(plan: Plan, kept: Kept, number: int) -> float:
+    """Mean bytes of prefixes at a place."""
+    place, use, total = kept.places[number], plan.tiers[number], 0.0
+    for keeps in use.retained:
+        part = _part(kept, keeps.workload, keeps.part)
+        mine = _alive(part, place, use.policy, keeps, kept)
+        if place.said.holds == "exclusive" and (above := _use_above(plan, kept, number, keeps)):
+            mine = max(0.0, mine - _alive(part, above[0], "all", above[1], kept))
+        total += mine
+    return total
+
+
+def _alive(part: Part, place: Place, policy: str, keeps: Retained, kept: Kept) -> float:
+    copies, total = _copies(part, place), 0.0
+    for one in keeps.ages:
+        integral = part.integral(one.age_s, copies)
+        if policy == "second_hit":
+            seen = kept.admitted(part, place)
+            most = seen * part.most / (1.0 if part.prompt else copies)
+            total += retention.live_again_bytes(one.rate, part.hit, most, one.age_s, seen * part.again * integral)
+        else:
+            total += retention.live_bytes(one.rate, part.kept, part.hit, one.age_s, integral)
+    return total
+
+
+def written(plan: Plan, kept: Kept, number: int) -> dict[tuple[str, str], float]:
+    """Bytes/s of new state written to a place, by workload and group."""
+    place, use = kept.places[number], plan.tiers[number]
+    found: dict[tuple[str, str], float] = {
+        (w, g): 0.0
+        for w in kept.instance.workloads
+        for g in kept.instance.hardware.groups
+        if place.tier != HBM and kept.of(w) and number in kept.chain(w, g)
+    }
+    for keeps in use.retained if place.tier != HBM else ():
+        part = _part(kept, keeps.workload, keeps.part)
+        rate = sum(_written(part, place, use.policy, one.rate, one.age_s, kept) for one in keeps.ages)
+        if place.said.holds == "exclusive":
+            rate = sum(one.rate for one in keeps.ages) * part.kept
+            if above := _use_above(plan, kept, number, keeps):
+                gone = [part.found(one.age_s, _copies(part, above[0])) * one.rate for one in above[1].ages]
+                rate = max(0.0, rate - part.hit * sum(gone))
+        found[keeps.workload, keeps.group] = found.get((keeps.workload, keeps.group), 0.0) + rate
+    for key in found:
+        found[key] = max(0.0, found[key] - _handed(plan, kept.instance, place, *key))
+    return found
+
+
+def _written(part: Part, place: Place, policy: str, rate: float, age: float, kept: Kept) -> float:
+    copies = _copies(part, place)
+    there = part.found(age, copies)
+    if policy == "second_hit":
+        seen = kept.admitted(part, place)
+        most = seen * part.most / (1.0 if part.prompt else copies)
+        return retention.written_again_bytes(rate, part.hit, most, seen * part.again * there)
+    return retention.written_bytes(rate, part.kept, part.hit, there)
+
+
+def _handed(plan: Plan, instance: Instance, place: Place, workload: str, group: str) -> float:
+    """Bytes/s that handoffs through the same store have written already."""
+    if place.said.store is None:
+        return 0.0
+    described = instance.workloads[workload]
+    payload = physics.handoff_payload(physics.shape_of(instance.models[described.model]), described)
+    return sum(
+        handoff.rate.at_load * payload
+        for handoff in plan.handoffs
+        if (handoff.workload, handoff.source, handoff.store) == (workload, group, place.said.store)
+    )
+
+
+def _at(rate: Load, word: str) -> float:
+    return rate.at_load if word == "at_load" else rate.at_capacity
+
+
+def read(use: TierUse, word: str, group: str | None = None) -> float:
+    """Bytes/s read from a place."""
+    found = sum(_at(one.rate, word) * one.bytes_per_hit for one in use.found if group in (None, one.group))
+    return found + paused(use, word, group)
+
+
+def paused(use: TierUse, word: str, group: str | None = None) -> float:
+    """Bytes/s of states that are put away while requests wait, and taken up again."""
+    return sum(_at(one.rate, word) * one.bytes_each for one in use.paused if group in (None, one.group))
+
+
+def crossing(plan: Plan, kept: Kept, word: str, topology: Topology) -> dict[str, float]:
+    """Bytes/s on channels."""
+    found: dict[str, float] = {}
+    for number, (place, use) in enumerate(zip(kept.places, plan.tiers, strict=True)):
+        if place.said.store is None:
+            continue
+        new = written(plan, kept, number)
+        for group in kept.instance.hardware.groups:
+            put = sum(rate for (_, where), rate in new.items() if where == group) + paused(use, word, group)
+            for ends, load in (((place.said.store, group), read(use, word, group)), ((group, place.said.store), put)):
+                path = topology.path(*ends, 1e9) if load else None
+                for channel in path.channels if path else ():
+                    found[channel] = found.get(channel, 0.0) + load
+    return found
+
+
+def violations(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Built]) -> Iterator[str]:
+    """What the plan says of kept state that cannot be."""
+    if [use.name for use in plan.tiers] != [place.name for place in kept.places]:
+        yield "tiers: not the places of the instance"
+        return
+    for number, (place, use) in enumerate(zip(kept.places, plan.tiers, strict=True)):
+        if not place.least <= use.pieces <= place.most:
+            yield f"tier[{place.name}]: {use.pieces} pieces, outside {place.least} to {place.most}"
+        if use.policy not in (*place.policies, "never"):
+            yield f"tier[{place.name}]: the policy {use.policy} is not one of its own"
+        if (use.policy == "never") != (not use.retained):
+            yield f"tier[{place.name}]: kept without a policy, or not kept with one"
+        yield from _fits(plan, kept, number, built)
+    for name, workload in instance.workloads.items():
+        for group in instance.hardware.groups:
+            yield from _available(plan, kept, name, group)
+            if workload.tool_wait is not None:
+                yield from _waits(plan, name, group, workload.tool_wait.calls, instance)
+    yield from _states(plan, instance, kept, built)
+
+
+def _fits(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Iterator[str]:
+    place, use = kept.places[number], plan.tiers[number]
+    new = sum(written(plan, kept, number).values())
+    for word in ("at_load", "at_capacity"):
+        wait = sum(
+            _at(one.rate, word)
+            * one.bytes_each
+            * (w.mean if (w := kept.instance.workloads[one.workload].tool_wait) else 0.0)
+            for one in use.paused
+        )
+        needed = (alive(plan, kept, number) + wait) * place.said.headroom
+        have = place.size.at(use.pieces) if place.tier != HBM else _room(plan, place, built)
+        if over(needed, have):
+            yield f"tier[{place.name}] {word}: {needed:.6g} of {have:.6g} B"
+        got, put = read(use, word), new + paused(use, word)
+        for label, amount, pipe in (
+            ("bandwidth", got + put, place.both),
+            ("read", got, place.read),
+            ("write", put, place.write),
+            ("endurance", put, place.wear),
+        ):
+            if pipe is not None and place.tier != HBM and over(amount, pipe.at(use.pieces)):
+                yield f"tier[{place.name},{label}] {word}: {amount:.6g} of {pipe.at(use.pieces):.6g} B/s"
+
+
+def _room(plan: Plan, place: Place, built: dict[str, Built]) -> float:
+    """Bytes of whole states that units leave free."""
+    return sum(
+        pool.units * built[pool.name].room()
+        for pool in plan.pools
+        if (pool.group, pool.model) == (place.group, place.model) and pool.part_of is None and pool.shares is None
+    )
+
+
+def _begun(plan: Plan, name: str, group: str) -> float:
+    """Requests/s of a workload that begin on a group, at the load."""
+    mine = [p for p in plan.pools if p.begins and p.group == group and p.part_of is None and name in p.hits]
+    return sum(pool.rates[name].at_load for pool in mine if name in pool.rates)
+
+
+def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
+    """No more is found than is there."""
+    begun = _begun(plan, name, group)
+    for part in kept.of(name):
+        so_far = 0.0
+        bounds = [0.0] * len(kept.kinds)
+        for number in kept.chain(name, group):
+            place, use = kept.places[number], plan.tiers[number]
+            mine = sum(
+                one.rate.at_load
+                for one in use.found
+                if (one.workload, one.part, one.group) == (name, part.number, group)
+            )
+            keeps = [r for r in use.retained if (r.workload, r.part, r.group) == (name, part.number, group)]
+            rates = sum(one.rate for row in keeps for one in row.ages)
+            if over(rates, begun):
+                yield f"kept[{name},{group},{place.name}]: {rates:.6g} of {begun:.6g} requests/s"
+            if (
+                keeps
+                and not place.each_apart
+                and (over(begun, rates) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
+            ):
+                yield f"kept[{name},{group},{place.name}]: not all of the load for one time"
+            own = 0.0
+            for kind in kept.kinds:
+                cover = kept.covers(part, place, _policy(place, use), kind) if keeps else 0.0
+                there = sum(
+                    one.rate * kept.weight(part, kind) * part.found(one.age_s, _copies(part, place))
+                    for row in keeps
+                    for one in row.ages
+                )
+                own += cover * there
+                rest = max(0.0, begun - rates) * kept.most(part, kind)
+                best = min(bounds[kind] + cover * there, there + rest) if cover else bounds[kind]
+                bounds[kind] = max(bounds[kind], best)
+            so_far += mine
+            if over(mine, own):
+                yield f"found[{name},{part.number},{group},{place.name}]: {mine:.6g} of {own:.6g} requests/s"
+            if over(so_far, sum(bounds)):
+                label = f"found[{name},{part.number},{group},{place.name}]"
+                yield f"{label}: {so_far:.6g} of {sum(bounds):.6g} with faster ones"
+
+
+def _policy(place: Place, use: TierUse) -> Policy:
+    return next((policy for policy in place.policies if policy == use.policy), "never")
+
+
+def _waits(plan: Plan, name: str, group: str, calls: float, instance: Instance) -> Iterator[str]:
+    for word in ("at_load", "at_capacity"):
+        ends = [
+            p
+            for p in plan.pools
+            if p.group == group
+            and p.part_of is None
+            and name in p.rates
+            and (p.serves in ("both", "decode") or (p.serves == "prefill" and not instance.workloads[name].decodes))
+        ]
+        wanted = calls * sum(_at(pool.rates[name], word) for pool in ends)
+        kept = sum(
+            _at(one.rate, word)
+            for use in plan.tiers
+            for one in use.paused
+            if (one.workload, one.group) == (name, group)
+        )
+        if over(kept, wanted) or over(wanted, kept):
+            yield f"waits[{name},{group}] {word}: {kept:.6g} of {wanted:.6g} pauses/s are kept"
+
+
+def _states(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Built]) -> Iterator[str]:
+    """What pools find is what places give, in time where that is asked for, and no more than at the load."""
+    found: dict[tuple[str, int, str], list[float]] = {}
+    for use in plan.tiers:
+        for one in use.found:
+            row = found.setdefault((one.workload, one.part, one.group), [0.0, 0.0])
+            row[0] += one.rate.at_load
+            row[1] += one.rate.at_capacity
+            if over(one.rate.at_capacity, one.rate.at_load):
+                yield f"within[{one.workload},{one.part},{one.group},{use.name}]: more at capacity than at the load"
+            if one.bytes_per_hit != _part(kept, one.workload, one.part).hit:
+                yield f"found[{one.workload},{one.part}]: another size"
+    for pool in plan.pools:
+        for name, states in pool.hits.items() if pool.part_of is None else ():
+            if len(states) != len(cached_tokens(instance.workloads[name])):
+                yield f"pools: {pool.name} finds parts that {name} has not"
+                return
+            for word, at in (("at_load", 0), ("at_capacity", 1)):
+                total = sum(_at(load, word) for load in states)
+                if over(total, _at(pool.rates[name], word)):
+                    yield f"states[{name},{pool.name}] {word}: more find parts of their prompt than there are"
+                for part in range(len(states)):
+                    row = found.setdefault((name, part, pool.group), [0.0, 0.0])
+                    row[at] -= sum(_at(load, word) for load in states[part:])
+    most = max((plan.throughput or 0.0, instance.rate))
+    for (name, part, group), (load, full) in found.items():
+        if max(abs(load), abs(full)) > TOLERANCE * most:
+            yield f"found[{name},{part},{group}]: not what the pools find"

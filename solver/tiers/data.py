@@ -1,0 +1,162 @@
+"""What the rows about kept state are made from: parts of prompts, places, ages, and who may read where."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from models.instance import Instance
+from models.tiers import Policy
+from solver import units
+from solver.candidate import Candidate
+from solver.formulas import retention
+from solver.tiers.parts import Part, cached_tokens, parts, whole_state
+from solver.tiers.places import Place, places
+from solver.tiers.states import first_seconds
+from solver.topology import Topology
+
+STEPS = 24
+"""Ages at which so many equal parts of what returns have returned, for each part of a prompt."""
+MOST_AGES = 48
+AGAIN, FIRST = 1, 0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Parts, places and ages, with what follows from them."""
+
+    instance: Instance
+    topology: Topology
+    parts: tuple[Part, ...]
+    places: tuple[Place, ...]
+    ages: tuple[float, ...]
+
+    def widened(self, topology: Topology, factor: Mapping[str, float]) -> "Kept":
+        """The same where channels are so many times as wide."""
+        return replace(self, topology=topology, places=tuple(place.widened(factor) for place in self.places))
+
+    def of(self, workload: str) -> list[Part]:
+        """Parts of the prompt of a workload."""
+        return [part for part in self.parts if part.workload == workload]
+
+    def chain(self, workload: str, group: str) -> list[int]:
+        """Places where requests of a workload on a group may find state, fastest first."""
+        model = self.instance.workloads[workload].model
+        return [number for number, place in enumerate(self.places) if place.serves(group, model)]
+
+    @cached_property
+    def split(self) -> bool:
+        """Whether returns are told apart: the first one, and later ones, which alone are there under `second_hit`."""
+        return any("second_hit" in place.policies for place in self.places)
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """Kinds of returns."""
+        return (FIRST, AGAIN) if self.split else (FIRST,)
+
+    def weight(self, part: Part, kind: int) -> float:
+        """Share of the returns of a part that are of a kind."""
+        if not self.split:
+            return 1.0
+        return part.again if kind == AGAIN else 1.0 - part.again
+
+    def covers(self, part: Part, place: Place, policy: Policy, kind: int) -> float:
+        """Share of the returns of a kind whose state a place has under a policy, if they are soon enough."""
+        if policy == "second_hit":
+            return self.admitted(part, place) if kind == AGAIN else 0.0
+        return 0.0 if policy == "never" else 1.0
+
+    def admitted(self, part: Part, place: Place) -> float:
+        """Share of all returns that `second_hit` still knows to have seen."""
+        memory = place.said.admission
+        if memory is None or part.most <= 0.0:
+            return 1.0
+        tokens = sum(self._tokens(name) * w.rate for name, w in self.instance.workloads.items() if w.reuse)
+        return min(1.0, part.found(memory / tokens if tokens else 1e9, place.spread) / (part.most / place.spread))
+
+    def _tokens(self, workload: str) -> float:
+        one = self.instance.workloads[workload]
+        return one.mean_input + one.mean_output - 1.0
+
+    def found(self, part: Part, place: Place, kind: int, age: float) -> float:
+        """Share of the requests that return within ``age`` to a place, of a kind."""
+        return self.weight(part, kind) * part.found(age, self._copies(part, place))
+
+    def found_at(self, part: Part, number: int, age: float) -> float:
+        """Share of the requests that return within ``age`` to a place, of any kind."""
+        return part.found(age, self._copies(part, self.places[number]))
+
+    def most(self, part: Part, kind: int) -> float:
+        """Share of the requests that ever return."""
+        return self.weight(part, kind) * part.most
+
+    def _copies(self, part: Part, place: Place) -> float:
+        return place.copies if part.prompt else place.spread
+
+    def live(self, part: Part, place: Place, policy: Policy, age: float) -> float:
+        """Bytes alive at a place for a request a second."""
+        copies = self._copies(part, place)
+        integral = part.integral(age, copies)
+        if policy == "second_hit":
+            share = self.admitted(part, place)
+            most = share * part.most / (1.0 if part.prompt else copies)
+            return retention.live_again_bytes(1.0, part.hit, most, age, share * part.again * integral)
+        return 0.0 if policy == "never" else retention.live_bytes(1.0, part.kept, part.hit, age, integral)
+
+    def written(self, part: Part, place: Place, policy: Policy, age: float) -> float:
+        """Bytes written to a place for each request; of exclusive ones see :func:`evicted`."""
+        copies = self._copies(part, place)
+        found = part.found(age, copies)
+        if policy == "second_hit":
+            share = self.admitted(part, place)
+            most = share * part.most / (1.0 if part.prompt else copies)
+            return retention.written_again_bytes(1.0, part.hit, most, share * part.again * found)
+        return 0.0 if policy == "never" else retention.written_bytes(1.0, part.kept, part.hit, found)
+
+    def paused(self, workload: str) -> float:
+        """Bytes of the state of a request that waits for tools."""
+        one = self.instance.workloads[workload]
+        return whole_state(units.shape_of(units.DECODE, self.instance.models[one.model]), one)
+
+    def quick(self, candidate: Candidate, workload: str, place: Place) -> bool:
+        """Whether reading from a place is no slower than computing, where a target for the first token asks for it."""
+        one = self.instance.workloads[workload]
+        if one.targets.ttft is None or candidate.device is None:
+            return True
+        shape = units.shape_of(candidate.kind, self.instance.models[candidate.model])
+        whole = units.costs(shape, candidate.device, one).first_token
+        return all(
+            self.first(candidate, workload, place, state) <= whole * (1.0 + 1e-9)
+            for state in range(1, len(cached_tokens(one)) + 1)
+        )
+
+    def first(self, candidate: Candidate, workload: str, place: Place, state: int) -> float:
+        """Seconds to the first token of a request in ``state`` that reads all it finds from one place."""
+        one, device = self.instance.workloads[workload], candidate.device
+        if device is None:
+            return float("inf")
+        shape = units.shape_of(candidate.kind, self.instance.models[candidate.model])
+        size = sum(part.hit for part in self.of(workload)[:state])
+        read = place.seconds(size, candidate.group, candidate.cards, self.topology)
+        tokens = cached_tokens(one)[state - 1]
+        return first_seconds(shape, device, one, tokens, read, place.said)
+
+
+def gather(instance: Instance, topology: Topology) -> Kept:
+    """What is kept where."""
+    listed, there = parts(instance), places(instance, topology)
+    return Kept(instance, topology, listed, there, _ages(listed, there))
+
+
+def _ages(listed: Sequence[Part], there: Sequence[Place]) -> tuple[float, ...]:
+    """Retention times to choose from: where reuse grows, and not too far apart."""
+    found: set[float] = set()
+    for part in listed:
+        copies = {place.copies if part.prompt else place.spread for place in there}
+        for each in copies:
+            found.update(part.ages(each, STEPS if not part.prompt else 3))
+    ages = sorted(age for age in found if 1e-3 <= age <= 1e9)
+    while len(ages) > MOST_AGES:  # the two that are nearest to each other become one
+        ratios = [b / a for a, b in itertools.pairwise(ages)]
+        del ages[ratios.index(min(ratios))]
+    return tuple(ages)
