@@ -28,6 +28,8 @@ BRIEF = 0.15
 QUICK = 2.0
 """Seconds of a run that cannot be stopped, for a full proof, before the gap that the user accepts counts."""
 
+LARGE, LONG = 3000, 10.0
+"""Columns from which a program is large, and the seconds of such a run then."""
 ALIKE = 1e-5
 """Relative difference up to which two runs with different tolerances found the same."""
 
@@ -75,6 +77,8 @@ class Session:
                 outcome = self._run(limits, limits.left, 0.0, (), mathopt.SolverType.HIGHS)
             return outcome
         enough = 0.0 if limits.exact else limits.gap
+        if len(self._variables) > LARGE:
+            return self._large(maximise, limits, hint)
         outcome = self._run(limits, min(limits.left, BRIEF), 0.0, hint)
         if self._ends(outcome, limits, enough):
             return outcome
@@ -86,6 +90,14 @@ class Session:
             outcome = self._rounded(limits)
         again = self._run(limits, limits.left, limits.gap, outcome.values or hint, watched=True)
         return _better(outcome, again, maximise)
+
+    def _large(self, maximise: bool, limits: Limits, hint: Sequence[float]) -> Outcome:
+        """A large program is not proven in a moment: HiGHS for long, with its usual tolerance, then SCIP."""
+        found = self._run(limits, min(limits.left, LONG), limits.gap, hint, mathopt.SolverType.HIGHS, loose=True)
+        if found.status == "infeasible" or self._ends(found, limits, limits.gap):
+            return found
+        again = self._run(limits, limits.left, limits.gap, found.values or hint, watched=True)
+        return _better(found, again, maximise)
 
     def _confirmed(self, limits: Limits, enough: float, hint: Sequence[float]) -> Outcome:
         """A run of HiGHS whose verdict a second one shares, with its usual tolerance.

@@ -49,7 +49,7 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
 
 
 def _nearest(session: Session, data: Data, found: warm.Warm, best: Outcome) -> Outcome:
-    """The most bytes found, then the nearest to the GPUs; and nothing written or alive but what has to be."""
+    """The most bytes found, then the nearest to the GPUs."""
     sizes = {(part.workload, part.number): part.hit for part in found.keeping.kept.parts}
     heaviest = max(sizes.values(), default=1.0)
     columns = [
@@ -59,7 +59,6 @@ def _nearest(session: Session, data: Data, found: warm.Warm, best: Outcome) -> O
     for terms, most in (
         ([(c, size) for c, size, _ in columns], True),
         ([(c, size * (1.0 + n)) for c, size, n in columns], False),
-        ([(c, 1.0) for c in found.keeping.slack], False),
     ):
         better = session.solve(terms, most, EASY) if terms else best
         if not better.found or better.value is None:

@@ -1,7 +1,7 @@
 """Goals met one after the other: each is proven best among the plans that are best so far."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from solver.backend import Session
 from solver.limits import PROOF, Limits, Outcome, gap
@@ -42,19 +42,25 @@ class Ranked:
         return self.status in ("optimal", "feasible")
 
 
-def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
-    """Meet ``goals`` in order. Stops at the first that cannot be proven; what was found so far stands."""
+def rank(master: Master, goals: Sequence[Goal], limits: Limits, met: Ranked | None = None) -> Ranked:
+    """Meet ``goals`` in order. Stops at the first that cannot be proven; what was found so far stands.
+
+    ``met`` is what a smaller program proved of the first goal.
+    """
     session = Session(master.model)
     last: Outcome | None = None
     first: Outcome | None = None
     proven, stages = True, []
-    for goal in goals:
+    if met is not None and met.value is not None:
+        session.add(_keep(goals[0], met.value / goals[0].unit))
+        stages.append((goals[0].name, met.value))
+    for goal in goals[len(stages) :]:
         if not goal.terms:  # nothing to choose: the goal is the same for every plan
             stages.append((goal.name, 0.0))
             continue
         limits.progress = f"goal {goal.name}" + _standing(stages)
         outcome = _meet(session, goal, limits, last.values if last else ())
-        if outcome.status == "infeasible" and last is None:
+        if outcome.status == "infeasible" and last is None and met is None:
             return Ranked("infeasible", (), None, None, ())
         if not outcome.found or outcome.value is None:
             proven = False
@@ -65,6 +71,8 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
             proven = False
             break
         session.add(_keep(goal, outcome.value))
+    if (last is None or first is None) and met is not None:
+        return replace(met, status="feasible")
     if last is None or first is None:
         return Ranked("stopped", (), None, None, ())
     status = "optimal" if proven else "feasible"
@@ -76,6 +84,7 @@ def rank(master: Master, goals: Sequence[Goal], limits: Limits) -> Ranked:
     if not goals[0].terms:
         return Ranked(status, counts, None, None, tuple(stages), bundles, steps, filled, choice)
     bound = None if first.bound is None else first.bound * goals[0].unit
+    bound = bound if met is None else met.bound
     return Ranked(status, counts, stages[0][1], bound, tuple(stages), bundles, steps, filled, choice)
 
 

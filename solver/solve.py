@@ -144,9 +144,20 @@ def _best(data: Data, limits: Limits, prune: bool = True) -> tuple[Ranked, Chose
 
 
 def _solved(data: Data, limits: Limits) -> tuple[Ranked, Chosen | None]:
-    problem = master.build(data)
-    ranked = rank(problem, master.goals(problem), limits)
+    ranked = _first(data, limits) if data.kept is not None else None
+    if ranked is None or ranked.status == "optimal":
+        problem = master.build(data)
+        ranked = rank(problem, master.goals(problem), limits, ranked)
     return ranked, chosen_of(data, ranked) if ranked.found else None
+
+
+def _first(data: Data, limits: Limits) -> Ranked | None:
+    """The first goal alone, where flows at capacity do not matter for it; None where they do, or nothing is chosen."""
+    if data.instance.objective in ("throughput", "headroom"):
+        return None
+    problem = master.build(data, lean=True)
+    goals = master.goals(problem)[:1]
+    return rank(problem, goals, limits) if goals[0].terms else None
 
 
 def _others(data: Data, chosen: Chosen, limits: Limits) -> list[Row]:

@@ -5,10 +5,10 @@ LRU), or for each workload a mixture (with a time to live). $y_{w,g,P,p,j}$ is t
 group g that is kept so; $\varphi_{w,k,g,P}$ requests/s that find part k of their prompt at P.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from models.tiers import Policy
+from models.tiers import HBM, Policy
 from solver.data import Data
 from solver.milp.flows import Flows
 from solver.milp.model import Model, Row, Term, at_least, at_most, equal
@@ -58,18 +58,75 @@ def columns(model: Model, data: Data, choice: Choice | None = None) -> Keeping:
         made = None if choice is None else choice.places[number]
         low, high = (place.least, place.most) if made is None else (made.pieces, made.pieces)
         found.pieces[number] = model.column(float(low), float(high), integer=made is None)
-        ways: dict[Way, int] = {}
+        ages = [0] if place.each_apart else _ages(data, number)
         for policy in place.policies:
-            for age in range(len(kept.ages)) if not place.each_apart else [0]:
-                if policy == "never":
-                    continue
-                fixed = None if made is None else float((policy, age if not place.each_apart else 0) == made.way)
-                bounds = (0.0, 1.0) if fixed is None else (fixed, fixed)
-                ways[policy, age] = model.column(*bounds, integer=made is None)
-        found.ways[number] = ways
+            if policy == "never":
+                continue
+            if made is not None:
+                mine = {(policy, age): float((policy, age) == made.way) for age in ages}
+                found.ways.setdefault(number, {}).update({way: model.column(v, v) for way, v in mine.items()})
+            else:
+                found.ways.setdefault(number, {}).update(_steps(model, place.name, policy, ages))
+        ways = found.ways.setdefault(number, {})
         if made is None and ways:
             model.rows.append(at_most(f"retention[{place.name}]", [(c, 1.0) for c in ways.values()], 1.0))
     return found
+
+
+def _steps(model: Model, place: str, policy: Policy, ages: Sequence[int]) -> dict[Way, int]:
+    r"""Columns $\delta_j$ with whole $z_j = \sum_{i \le j} \delta_i$: a search then asks for shorter or longer, not for
+    this age or any other.
+    """
+    ways: dict[Way, int] = {}
+    for age in ages:
+        ways[policy, age] = model.column(0.0, 1.0, integer=True)
+        step = model.column(0.0, 1.0, integer=True)
+        name = f"shorter[{place},{policy},{age}]"
+        model.rows.append(equal(name, [*((c, 1.0) for c in ways.values()), (step, -1.0)]))
+    return ways
+
+
+LITTLE = 0.02
+"""Part of the load that a place keeps at least, if it is to keep anything for an age."""
+
+
+def _ages(data: Data, number: int) -> list[int]:
+    """Ages for which a place could keep a part of the load worth speaking of."""
+    kept = data.kept
+    if kept is None:
+        return []
+    place = kept.places[number]
+    most = _most(data, place.group, place.model) if place.tier == HBM else place.size.at(place.most)
+    parts = [part for part in kept.parts if _there(data, part.workload, number)]
+    found = []
+    for age, seconds in enumerate(kept.ages):
+        alive = (
+            min(
+                sum(part.rate * kept.live(part, place, policy, seconds) for part in parts)
+                for policy in place.policies
+                if policy != "never"
+            )
+            if place.said.holds == "inclusive"
+            else 0.0
+        )
+        if place.said.headroom * LITTLE * alive <= most:
+            found.append(age)
+    return found
+
+
+def _there(data: Data, workload: str, number: int) -> bool:
+    kept = data.kept
+    groups = [g for g in data.instance.hardware.groups if data.instance.workloads[workload].may_use(g)]
+    return kept is not None and any(number in kept.chain(workload, group) for group in groups)
+
+
+def _most(data: Data, group: str | None, model: str | None) -> float:
+    """Bytes that units on a group may leave free at most; where there is no end of them, as many as never matter."""
+    if group is None or data.instance.hardware.groups[group].servers == "unlimited" or data.instance.hardware.bundles:
+        return float("inf")
+    cards = data.instance.hardware.groups[group].cards
+    mine = [c for c in data.candidates if (c.group, c.model) == (group, model) and c.cards]
+    return max((c.room * (cards // c.cards) for c in mine if c.hits), default=0.0)
 
 
 def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float) -> None:
@@ -242,6 +299,9 @@ def available(data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
                     label = f"{workload},{part.number},{kind},{group},{place.name}"
                     own = [(line[way], -cover[way] * there[way]) for way in line if cover[way] > 0.0]
                     yield at_most(f"there[{label}]", [(mine, 1.0), *own], 0.0)
+                    if not faster:
+                        faster = [(mine, 1.0)]
+                        continue
                     # vacuous where the place is not in use, or has not this kind: then the faster ones say it
                     less = [(line[w], all_of_it - there[w]) for w in line if cover[w] > 0.0]
                     together = [*faster, (mine, 1.0), *((c, -all_of_it * k) for c, k in begun), *less]

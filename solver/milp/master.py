@@ -11,7 +11,7 @@ from solver.data import Data
 from solver.milp import demand, flows, pools, purchases, servers, warm
 from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
-from solver.milp.model import Model, Term, at_least, at_most
+from solver.milp.model import Model, Term, at_least, at_most, equal
 from solver.milp.purchases import Purchases
 from solver.milp.servers import Filling
 from solver.milp.warm import Warm
@@ -146,11 +146,13 @@ def build(
     buy: str | None = None,
     widen: str | None = None,
     choice: Choice | None = None,
+    lean: bool = False,
 ) -> Master:
     """The master problem; without ``promises`` the sustain and drain rows are left out, and nothing endless is bought.
 
     ``extra`` cards may be added to groups, to see what they bring; ``buy`` names a group to which cards are added as
     the solver finds necessary, ``widen`` a link whose bandwidth grows likewise. With a ``choice`` state is kept so.
+    A ``lean`` program has no flows at capacity where those at load say what is promised.
     """
     model = Model()
     one, arrivals = model.constant(), model.constant()
@@ -163,7 +165,7 @@ def build(
     ready = tuple(((units[owner], 1.0),) for owner in data.owners)
     wider = model.column(1.0, MOST_WIDER) if widen else one
     links = purchases.widths(model, data, bought, one, (widen, wider) if widen else None)
-    capacity = flows.add(model, data, "", ready, one, links, warm=data.kept is not None)
+    capacity = flows.add(model, data, "", ready if not lean else ((),) * len(ready), one, links, data.kept is not None)
     if data.kept is None:
         model.rows.extend(flows.rows(data, capacity, mix(data, throughput)))
     cards = [*bought.cards, *((group, column, 1) for group, column in added.items())]
@@ -178,7 +180,10 @@ def build(
     if data.kept is not None:
         asked, served = _asked(model, data, throughput, one, promises)
         kept = warm.at_load(model, data, ready, one, links, asked, choice)
-        capacity = warm.at_capacity(model, data, kept, capacity, mix(data, throughput))
+        if lean:
+            model.rows.append(equal("at-load", [(throughput, 1.0), (one, -data.instance.rate * data.tick)]))
+        else:
+            capacity = warm.at_capacity(model, data, kept, capacity, mix(data, throughput))
     if promises and data.instance.drops:
         served = served or _load(model, data, left, one, links)
     elif promises:

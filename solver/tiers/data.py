@@ -17,7 +17,8 @@ from solver.topology import Topology
 
 STEPS = 24
 """Ages at which so many equal parts of what returns have returned, for each part of a prompt."""
-MOST_AGES = 48
+MOST_AGES, LEAST_AGES, MOST_LOADS = 48, 12, 4000
+"""Ages at most and at least; between, so many that there are not more loads to be told apart, by age and policy."""
 AGAIN, FIRST = 1, 0
 
 
@@ -145,18 +146,26 @@ class Kept:
 def gather(instance: Instance, topology: Topology) -> Kept:
     """What is kept where."""
     listed, there = parts(instance), places(instance, topology)
-    return Kept(instance, topology, listed, there, _ages(listed, there))
+    each = sum(
+        len(place.policies)
+        for name, workload in instance.workloads.items()
+        for group in instance.hardware.groups
+        for place in there
+        if workload.reuse and workload.may_use(group) and place.serves(group, workload.model)
+    )
+    return Kept(instance, topology, listed, there, _ages(listed, there, MOST_LOADS // max(each, 1)))
 
 
-def _ages(listed: Sequence[Part], there: Sequence[Place]) -> tuple[float, ...]:
-    """Retention times to choose from: where reuse grows, and not too far apart."""
+def _ages(listed: Sequence[Part], there: Sequence[Place], wanted: int) -> tuple[float, ...]:
+    """Retention times to choose from: where reuse grows, and not too near to each other."""
+    most = max(LEAST_AGES, min(MOST_AGES, wanted))
     found: set[float] = set()
     for part in listed:
         copies = {place.copies if part.prompt else place.spread for place in there}
         for each in copies:
             found.update(part.ages(each, STEPS if not part.prompt else 3))
     ages = sorted(age for age in found if 1e-3 <= age <= 1e9)
-    while len(ages) > MOST_AGES:  # the two that are nearest to each other become one
+    while len(ages) > most:  # the two that are nearest to each other become one
         ratios = [b / a for a, b in itertools.pairwise(ages)]
         del ages[ratios.index(min(ratios))]
     return tuple(ages)
