@@ -18,6 +18,8 @@ from solver.tiers.parts import Part
 
 Way = tuple[Policy, int]
 """A policy, and the number of an age."""
+LEAST = 1e-12
+"""Requests/s below which nothing is kept."""
 Line = tuple[str, int | None, str, int]
 """A workload, or one part of its prompt, on a group at a place."""
 
@@ -35,8 +37,9 @@ class Keeping:
     """Load that is kept so."""
     written: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """Workload, group, place -> bytes/s written, as a share of what the place is told in."""
-    slack: list[int] = field(default_factory=list)
-    """Columns that only rows from below hold: as small as can be, they are what they stand for."""
+    slack: dict[int, list[Term]] = field(default_factory=dict)
+    """Columns that only rows from below hold, with the terms that each is no less than: as small as can be, they are
+    what they stand for."""
     found: dict[str, dict[tuple[str, int, int, str, int], int]] = field(default_factory=dict)
     """By regime: workload, part, kind of return, group, place -> requests."""
     paused: dict[str, dict[tuple[str, str, int], int]] = field(default_factory=dict)
@@ -155,6 +158,20 @@ def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float)
                         used = [(column, -most) for column in keeping.ways[number].values()]
                         model.rows.append(at_least(f"all-{name}", [*terms, *used], -most))
                 keeping.held[workload, part, group, number] = line
+
+
+def exact(keeping: Keeping, values: Sequence[float], unit: Mapping[str, float]) -> list[float]:
+    """Values without what rounding leaves: nothing is kept for hardly a request, and slack is what its terms say.
+
+    ``unit`` gives requests/s of one of a column, by workload.
+    """
+    found = list(values)
+    for (workload, *_), line in keeping.held.items():
+        for column in line.values():
+            found[column] = found[column] if found[column] * unit[workload] > LEAST else 0.0
+    for column, terms in reversed(keeping.slack.items()):  # those that another needs come after it
+        found[column] = max(0.0, sum(k * found[c] for c, k in terms))
+    return found
 
 
 def pairs(data: Data, regime: Flows) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ def written(model: Model, data: Data, keeping: Keeping, load: Flows) -> None:
             if place.tier == HBM:
                 continue
             column = keeping.written[workload, group, number] = model.column()
-            keeping.slack.append(column)
+            keeping.slack[column] = []  # before those that it needs
             terms: list[Term] = []
             for part in kept.of(workload):
                 terms.extend(_writes(model, data, keeping, part, group, number))
@@ -37,7 +37,7 @@ def written(model: Model, data: Data, keeping: Keeping, load: Flows) -> None:
                     if (data.routes[r].workload, data.routes[r].source) == (workload, group)
                     and data.routes[r].store == place.said.store
                 )
-            over = [(c, k / unit) for c, k in terms]
+            over = keeping.slack[column] = [(c, k / unit) for c, k in terms]
             model.rows.append(at_most(f"writes[{workload},{group},{place.name}]", [*over, (column, -1.0)], 0.0))
 
 
@@ -49,11 +49,12 @@ def _writes(model: Model, data: Data, keeping: Keeping, part: Part, group: str, 
         return [(c, unit * kept.written(part, place, w[0], kept.ages[w[1]])) for w, c in line.items()]
     above = _above(keeping, part, group, number)
     column = model.column()
-    keeping.slack.append(column)  # what leaves the place above, if this one is in use: all that is not used again there
+    # what leaves the place above, if this one is in use: all that is not used again there
     terms: list[Term] = [(c, part.kept) for c in line.values()]
     terms += [(c, -part.hit * kept.found_at(part, n, kept.ages[w[1]])) for n, w, c in above]
     name = f"evicted[{part.workload},{part.number},{group},{place.name}]"
-    model.rows.append(at_most(name, [*((c, k / part.kept) for c, k in terms), (column, -1.0)], 0.0))
+    over = keeping.slack[column] = [(c, k / part.kept) for c, k in terms]
+    model.rows.append(at_most(name, [*over, (column, -1.0)], 0.0))
     return [(column, unit * part.kept)]
 
 
@@ -80,12 +81,11 @@ def alive(model: Model, data: Data, keeping: Keeping, number: int, load: Flows) 
             own = [(c, unit * kept.live(part, place, w[0], kept.ages[w[1]])) for w, c in line.items()]
             if place.said.holds == "exclusive":
                 column, whole = model.column(), unit * part.kept * kept.ages[-1]
-                keeping.slack.append(column)
                 less = [
                     (c, -unit * kept.live(part, kept.places[n], w[0], kept.ages[w[1]]))
                     for n, w, c in _above(keeping, part, group, number)
                 ]
-                over = [(c, k / whole) for c, k in (*own, *less)]
+                over = keeping.slack[column] = [(c, k / whole) for c, k in (*own, *less)]
                 name = f"below[{workload},{part.number},{group},{place.name}]"
                 model.rows.append(at_most(name, [*over, (column, -1.0)], 0.0))
                 own = [(column, whole)]

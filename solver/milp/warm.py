@@ -101,6 +101,7 @@ def choice(warm: Warm, values: Sequence[float]) -> Choice:
 def held(data: Data, warm: Warm, values: Sequence[float]) -> Held:
     """What the load finds, keeps and writes, in requests/s and bytes."""
     keeping, name = warm.keeping, warm.load.name
+    values = keep.exact(keeping, values, {one: keep.scale(data, one) for one in data.instance.workloads})
     found: dict[tuple[str, int, str, int], float] = {}
     for (workload, part, _, group, number), column in keeping.found[name].items():
         key = (workload, part, group, number)
@@ -111,7 +112,7 @@ def held(data: Data, warm: Warm, values: Sequence[float]) -> Held:
             if workload == one.workload and own in (None, one.number):
                 unit = keep.scale(data, workload)
                 mine: dict[tuple[str, int], float] = {
-                    (w[0], w[1]): values[c] * unit for w, c in line.items() if values[c] * unit > 1e-12
+                    (w[0], w[1]): values[c] * unit for w, c in line.items() if values[c] > 0.0
                 }
                 ages[workload, one.number, group, number] = mine
     return Held(

@@ -78,7 +78,8 @@ def tiers(chosen: Chosen) -> list[TierUse]:
 
 def _use(chosen: Chosen, kept: Kept, number: int, load: Held, full: Held, chose: Chose) -> TierUse:
     place = kept.places[number]
-    policy = NEVER if chose.way is None else chose.way[0]
+    way = chose.way if keeps(load, number) else None
+    policy = NEVER if way is None else way[0]
     waits = [_paused(kept, key, load, full) for key in load.paused if key[2] == number]
     return TierUse(
         name=place.name,
@@ -86,7 +87,7 @@ def _use(chosen: Chosen, kept: Kept, number: int, load: Held, full: Held, chose:
         group=place.group,
         model=place.model,
         policy=policy,
-        retention_s=None if chose.way is None or place.each_apart else kept.ages[chose.way[1]],
+        retention_s=None if way is None or place.each_apart else kept.ages[way[1]],
         pieces=chose.pieces,
         capacity=size(chosen, place, chose.pieces),
         alive=alive(kept, number, load),
@@ -112,6 +113,11 @@ def _use(chosen: Chosen, kept: Kept, number: int, load: Held, full: Held, chose:
             if key[3] == number and ages
         ],
     )
+
+
+def keeps(held: Held, number: int) -> bool:
+    """Whether anything is kept at a place: it may have a policy, and nothing that is worth keeping under it."""
+    return any(ages for key, ages in held.ages.items() if key[3] == number)
 
 
 def _found(chosen: Chosen, kept: Kept, key: tuple[str, int, str, int], load: Held, full: Held) -> Found:
@@ -209,7 +215,7 @@ def resources(chosen: Chosen) -> Iterator[tuple[str, float, float, float, str]]:
     for number, place in enumerate(kept.places):
         head, pieces = place.said.headroom, chose[number].pieces
         have = size(chosen, place, pieces)
-        if have <= 0.0 and chose[number].way is None:
+        if have <= 0.0 and not keeps(load, number):
             continue
         needed = (alive(kept, number, load) * head, alive(kept, number, full) * head)
         yield f"tier[{place.name}]", *needed, have, "B"
