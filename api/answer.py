@@ -43,6 +43,7 @@ def bought(plan: Plan) -> str | None:
             "link step": f"{words.plural(row.count, 'step')} of link {row.name}",
             "bundle": f"{row.count:,} x {row.name}",
             "rented": f"{words.plural(gpus, 'GPU')} of {row.name} rented",
+            "tier": f"{words.plural(row.count, 'piece')} of {row.name}",
         }[row.kind]
         parts.append(what + ("" if row.per_hour is None else f" ({words.price(row.per_hour)} {currency(plan)}/h)"))
     return ", ".join(parts) or None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from api import words
+from api import kept, words
 from api.screen import render as screen
 from models.instance import Instance
 from models.plan import Plan, Resource
@@ -13,10 +13,10 @@ def render(plan: Plan, instance: Instance) -> str:
     """The plan's reasons as text."""
     if not plan.pools:
         return screen(plan, instance)
-    return "\n".join(_lines(plan))
+    return "\n".join(_lines(plan, instance))
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def _lines(plan: Plan, instance: Instance) -> Iterator[str]:
     goal = plan.objective
     yield f"{plan.instance}: {plan.status}, {goal.name} {words.number(goal.value, 4)} {goal.unit}"
     yield ""
@@ -27,6 +27,8 @@ def _lines(plan: Plan) -> Iterator[str]:
             rows.append([row.name, *_amounts(row), words.percent(row.utilisation), "binds" if row.binding else ""])
     yield from words.table(rows, frozenset({1, 2, 3}), indent="   ")
     yield ""
+    state = [*kept.table(plan, instance), *(f" {line}" for line in kept.worth(plan, instance))]
+    yield from (*state, "") if state else ()
     yield " WHAT NEXT"
     for step in plan.marginal:
         yield f"   {step.text}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from api import answer, words
+from api import answer, kept, words
 from api.backlog import backlog
 from models.errors import shown
 from models.instance import Instance
@@ -15,7 +15,7 @@ def render(plan: Plan, instance: Instance) -> str:
     lines = list(_title(plan, instance))
     parts: tuple[Callable[[Plan, Instance], Iterator[str]], ...]
     if plan.pools:
-        parts = (_sentence, _pools, _times, backlog, _today, _why_not, _next, _warnings, _assumed)
+        parts = (_sentence, _pools, kept.table, _times, backlog, _today, _why_not, _next, _warnings, _assumed)
     else:
         parts = (_no_plan, _today, _why_not, _warnings, _assumed)
     for part in parts:

@@ -44,6 +44,10 @@ def numbers(instance: Instance) -> list[str]:
         keys = [*lengths, *(["batch"] if isinstance(workload.batch, int) else []), "rate"]
         paths.extend(f"workloads.{name}.{key}" for key in keys)
     paths.extend(f"hardware.groups.{name}.price" for name, group in groups.items() if group.price)
+    for name, tier in instance.tiers.items():
+        paths.extend([f"tiers.{name}.price_per_step"] if tier.price_per_step else [])
+        paths.extend([f"tiers.{name}.drives.price"] if tier.drives and tier.drives.price else [])
+        paths.extend([f"tiers.{name}.nodes.price"] if tier.nodes and tier.nodes.price else [])
     return paths
 
 

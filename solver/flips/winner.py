@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from models.instance import Instance
 from models.plan import Plan
+from models.tiers import HBM
 from solver.data import gather
 from solver.limits import Limits, gap
 from solver.milp import master
 from solver.optimise import Ranked, better, rank
+from solver.schemes import BY_NAME
 from solver.solve import Options, solve
 
 SAME = 1e-6
@@ -54,9 +56,18 @@ def _rest(limits: Limits) -> Limits:
 
 
 def outcome_of(plan: Plan) -> tuple[str, ...]:
-    """Schemes of its pools in the order in which they are allowed; none where there is no plan."""
+    """Schemes of its pools in the order in which they are allowed, and tiers in use with what is written to them; none
+    where there is no plan.
+    """
     used = {pool.scheme for pool in plan.pools}
-    return tuple(scheme for scheme in plan.instance_document["schemes"]["allow"] if scheme in used)
+    kept = [f"{use.tier}: {use.policy}" for use in plan.tiers if use.policy != "never" and use.tier != HBM]
+    schemes = [scheme for scheme in plan.instance_document["schemes"]["allow"] if scheme in used]
+    return (*schemes, *dict.fromkeys(kept))
+
+
+def schemes_of(outcome: Sequence[str]) -> tuple[str, ...]:
+    """The schemes of an answer."""
+    return tuple(name for name in outcome if name in BY_NAME)
 
 
 def _alone(instance: Instance, schemes: Sequence[str], limits: Limits) -> Ranked | None:
@@ -81,8 +92,11 @@ def _differ(instance: Instance, a: Ranked, b: Ranked) -> tuple[str, float]:
 def decided(places: Sequence[Instance], one: Sequence[str], other: Sequence[str], limits: Limits) -> str:
     """What makes the difference between two answers on both sides of a flip. Raises StoppedError."""
     found: list[str] = []
+    if one and schemes_of(one) == schemes_of(other):
+        return places[0].objective  # tiers alone are others
     for instance in places:
-        a, b = (_alone(instance, schemes, limits) if schemes else None for schemes in (one, other))
+        both = schemes_of(one), schemes_of(other)
+        a, b = (_alone(instance, schemes, limits) if schemes else None for schemes in both)
         if a is None or b is None:
             return "limits"
         found.append(_differ(instance, a, b)[0])
@@ -92,11 +106,12 @@ def decided(places: Sequence[Instance], one: Sequence[str], other: Sequence[str]
 
 def compared(instance: Instance, now: Now, limits: Limits) -> Now:
     """With the best other scheme alone, and by how much it loses. Raises StoppedError."""
-    own = _alone(instance, now.outcome, limits) if now.outcome else None
+    mine = schemes_of(now.outcome)
+    own = _alone(instance, mine, limits) if mine else None
     order = master.goals(master.build(gather(instance).only(instance.schemes.allow), promises=False))
     best: tuple[str, Ranked] | None = None
     for scheme in instance.schemes.allow:
-        if own is None or now.outcome == (scheme,):
+        if own is None or mine == (scheme,):
             continue
         limits.progress = f"{scheme} alone"
         ranked = _alone(instance, [scheme], limits)
