@@ -1,0 +1,301 @@
+"""Exact replay of a trace against tiers of cache: hits, reads, writes, evictions and what is held.
+
+The rules, one request after the other. What each tier holds when a request comes decides what it finds, each block in the
+fastest tier that has it. Then the blocks are used from the last to the first, so that the beginning of a prompt is
+evicted last; each use brings the block to the fastest tier, and what overflows there goes on to the next tier if that
+takes what is evicted. A block that is older than the retention of a tier leaves before the request looks.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from math import inf
+
+import numpy as np
+
+from models.trace.chunks import Chunk
+from solver.trace.tiers import Found, Replayed, Routing, Tier, check
+
+HALF = 0.5e-6
+"""Times are kept to the microsecond: an age counts as equal to a retention within half of one."""
+
+
+def replay(
+    chunks: Iterable[Chunk],
+    tiers: Sequence[Tier],
+    block_tokens: int,
+    *,
+    first: int = 0,
+    contiguous: bool = False,
+    copies: int = 1,
+    routing: Routing = "random",
+    seed: int = 0,
+    hot: np.ndarray | None = None,
+) -> Replayed:
+    """Replay requests against ``tiers``, fastest first, and count from request ``first`` on.
+
+    contiguous: a block counts as found only where all blocks before it in its request are found too; for prefix blocks
+    under least-recently-used eviction the answer is the same. copies: so many caches of the same tiers, those that are
+    shared apart; each request goes to one of them, at random, or by its session: by its first block that is not
+    ``hot``, bool by code. Time is in s, capacity in blocks. Raises ValueError for tiers that cannot be.
+    """
+    check(tuple(tiers), copies)
+    shared = [Level(tier) for tier in tiers if tier.shared]
+    caches = [Cache([*(Level(tier) for tier in tiers if not tier.shared), *shared], contiguous) for _ in range(copies)]
+    route = _Router(copies, routing, seed, hot)
+    number = accesses = tokens = 0
+    since = now = 0.0
+    for chunk in chunks:
+        blocks, starts, times = chunk.blocks.tolist(), chunk.starts.tolist(), chunk.times.tolist()
+        inputs = chunk.inputs.tolist()
+        for i, now in enumerate(times):
+            ids = blocks[starts[i] : starts[i + 1]]
+            if number == first:
+                since, accesses, tokens = now, 0, 0
+                for cache in caches:
+                    cache.begin(now)
+            number += 1
+            accesses += len(ids)
+            tokens += inputs[i]
+            if ids:
+                # what the last block lacks to a whole one
+                lacking = max(0, block_tokens * len(ids) - inputs[i])
+                caches[route.of(ids) if copies > 1 else 0].request(ids, now, block_tokens, lacking)
+    for cache in caches:
+        cache.until(now)
+    counted = number > first
+    found = _together(tiers, caches, now - since) if counted else tuple(Found(t.name, 0, 0, 0, 0, 0.0, 0) for t in tiers)
+    return Replayed(found, max(0, number - first), accesses * counted, tokens * counted, now - since)
+
+
+class Level:
+    """A tier of one copy."""
+
+    __slots__ = ("area", "clock", "evictions", "held", "hit_tokens", "hits", "memory", "peak", "tier", "writes")
+
+    def __init__(self, tier: Tier) -> None:
+        self.tier = tier
+        self.held: OrderedDict[int, float] = OrderedDict()
+        """Block -> time of its last use, least recently used first."""
+        self.memory = Memory(tier.admission) if tier.counts_to_two else None
+        self.clock = 0.0
+        self.begin(0.0)
+
+    def begin(self, now: float) -> None:
+        """Count from now on."""
+        self.advance(now) if self.clock else None
+        self.hits = self.hit_tokens = self.writes = self.evictions = 0
+        self.area, self.clock, self.peak = 0.0, now, len(self.held)
+
+    def advance(self, now: float) -> None:
+        """Time goes on with what is held."""
+        self.area += len(self.held) * (now - self.clock)
+        self.clock = now
+
+
+class Memory:
+    """Which blocks were accessed once, and which twice, of so many as are remembered."""
+
+    __slots__ = ("limit", "times")
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = inf if limit is None else limit
+        self.times: OrderedDict[int, bool] = OrderedDict()
+        """Block -> whether it was accessed twice."""
+
+    def again(self, block: int) -> bool:
+        """Note an access; whether it is the second at least."""
+        times = self.times
+        if block in times:
+            times[block] = True
+            if self.limit != inf:
+                times.move_to_end(block)
+            return True
+        times[block] = False
+        if len(times) > self.limit:
+            times.popitem(last=False)
+        return False
+
+
+class Cache:
+    """One copy of all tiers."""
+
+    def __init__(self, levels: list[Level], contiguous: bool) -> None:
+        self.levels = levels
+        self.top = levels[0]
+        self.lower = list(enumerate(levels))[1:]
+        self.contiguous = contiguous
+        self.timed = any(level.tier.retention < inf for level in levels)
+
+    def begin(self, now: float) -> None:
+        """Count from now on."""
+        self.until(now)
+        for level in self.levels:
+            level.begin(now)
+
+    def until(self, now: float) -> None:
+        """Let time pass, and let go what is too old."""
+        if self.timed:
+            for place in range(len(self.levels)):
+                self._expire(place, now)
+        for level in self.levels:
+            level.advance(now)
+
+    def request(self, ids: list[int], now: float, block_tokens: int, lacking: int) -> None:
+        """One request: what it finds, then what it uses."""
+        self.until(now)
+        where = self._where(ids)
+        for place, level in enumerate(self.levels):
+            found = where.count(place)
+            if found:
+                level.hits += found
+                level.hit_tokens += found * block_tokens - (lacking if where[-1] == place else 0)
+        if self.lower:
+            self._use(ids, where, now)
+        else:
+            self._use_alone(ids, now)
+        for level in self.levels:
+            if len(level.held) > level.peak:
+                level.peak = len(level.held)
+
+    def _where(self, ids: list[int]) -> list[int]:
+        """The place of the fastest tier that has each block; one more than there are for none."""
+        held = [level.held for level in self.levels]
+        if len(held) == 2:
+            fast, slow = held
+            where = [0 if block in fast else 1 if block in slow else 2 for block in ids]
+        else:
+            where = [next((i for i, one in enumerate(held) if block in one), len(held)) for block in ids]
+        if self.contiguous and len(held) in where:
+            gap = where.index(len(held))
+            where[gap:] = [len(held)] * (len(where) - gap)
+        return where
+
+    def _use_alone(self, ids: list[int], now: float) -> None:
+        """The only tier uses blocks."""
+        level, held, room = self.top, self.top.held, self.top.tier.capacity
+        for block in reversed(ids):
+            if block in held:
+                held.move_to_end(block)
+                held[block] = now
+            else:
+                held[block] = now
+                level.writes += 1
+                if len(held) > room:
+                    held.popitem(last=False)
+                    level.evictions += 1
+
+    def _use(self, ids: list[int], where: list[int], now: float) -> None:
+        top, held, room = self.top, self.top.held, self.top.tier.capacity
+        for block, found in zip(reversed(ids), reversed(where), strict=True):
+            for place, level in self.lower:
+                self._use_below(level, place, block, found, now)
+            if block in held:
+                held.move_to_end(block)
+                held[block] = now
+            else:
+                held[block] = now
+                top.writes += 1
+                if len(held) > room:
+                    self._evict(0, now)
+
+    def _use_below(self, level: Level, place: int, block: int, found: int, now: float) -> None:
+        """A block is used, and a slower tier hears of it."""
+        tier, held = level.tier, level.held
+        again = level.memory.again(block) if level.memory is not None else True
+        if block in held:
+            if tier.holds == "exclusive":
+                del held[block]
+            elif found >= place or not tier.from_above:  # a copy of what a faster tier serves is not used
+                held.move_to_end(block)
+                held[block] = now
+        elif again and found != place and tier.write in ("all", "second_access"):  # what was read here is not rewritten
+            self._write(place, block, now)
+
+    def _write(self, place: int, block: int, now: float) -> None:
+        level = self.levels[place]
+        level.held[block] = now
+        level.writes += 1
+        if place + 1 < len(self.levels) and self.levels[place + 1].tier.holds == "exclusive":
+            self.levels[place + 1].held.pop(block, None)
+        if len(level.held) > level.tier.capacity:
+            self._evict(place, now)
+
+    def _evict(self, place: int, now: float) -> None:
+        """The block used longest ago leaves a tier, and may go on to the next."""
+        level = self.levels[place]
+        block, _ = level.held.popitem(last=False)
+        level.evictions += 1
+        if place + 1 < len(self.levels):
+            self._offer(place + 1, block, now)
+
+    def _offer(self, place: int, block: int, now: float) -> None:
+        level = self.levels[place]
+        tier = level.tier
+        if not tier.from_above:
+            return
+        if tier.write == "on_second_eviction" and level.memory is not None and not level.memory.times.get(block, False):
+            return
+        if self.timed:
+            self._expire(place, now)
+        if block in level.held:
+            level.held.move_to_end(block)
+            level.held[block] = now
+        else:
+            self._write(place, block, now)
+
+    def _expire(self, place: int, now: float) -> None:
+        """What is older than the retention leaves at its time."""
+        level = self.levels[place]
+        retention, held = level.tier.retention, level.held
+        if retention == inf:
+            return
+        while held:
+            block = next(iter(held))
+            used = held[block]
+            if now - used <= retention + HALF:
+                return
+            level.advance(max(level.clock, used + retention))
+            held.popitem(last=False)
+            level.evictions += 1
+            if place + 1 < len(self.levels):
+                self.levels[place + 1].advance(max(self.levels[place + 1].clock, used + retention))
+                self._offer(place + 1, block, used + retention)
+
+
+class _Router:
+    """The copy that each request goes to."""
+
+    def __init__(self, copies: int, routing: Routing, seed: int, hot: np.ndarray | None) -> None:
+        self._copies, self._random = copies, random.Random(seed)
+        self._hot = hot.tolist() if hot is not None else []
+        self._by_session = routing == "session"
+
+    def of(self, ids: list[int]) -> int:
+        if self._by_session:
+            hot = self._hot
+            block = next((one for one in ids if one >= len(hot) or not hot[one]), None)
+            if block is not None:
+                # the high bits of a product with the golden ratio, since codes of one session are neighbours
+                return ((block * 0x9E3779B97F4A7C15 & (2**64 - 1)) >> 32) * self._copies >> 32
+        return self._random.randrange(self._copies)
+
+
+def _together(tiers: Sequence[Tier], caches: list[Cache], seconds: float) -> tuple[Found, ...]:
+    """Each tier over all copies; a shared one is there once."""
+    found = []
+    for place, tier in enumerate(tiers):
+        levels = list({id(level): level for level in (cache.levels[place] for cache in caches)}.values())
+        mean = sum(level.area for level in levels) / seconds if seconds > 0.0 else sum(len(one.held) for one in levels)
+        found.append(
+            Found(
+                tier.name,
+                sum(level.hits for level in levels),
+                sum(level.hit_tokens for level in levels),
+                sum(level.writes for level in levels),
+                sum(level.evictions for level in levels),
+                float(mean),
+                sum(level.peak for level in levels),
+            )
+        )
+    return tuple(found)
