@@ -137,9 +137,7 @@ class Codes:
         return np.asarray(codes[inverse])
 
 
-def joined(
-    times: list[float], inputs: list[int], outputs: list[int], counts: list[int], blocks: np.ndarray
-) -> Chunk:
+def joined(times: list[float], inputs: list[int], outputs: list[int], counts: list[int], blocks: np.ndarray) -> Chunk:
     """A chunk of Python lists; ``counts`` are the blocks of each request."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(np.array(counts, dtype=np.int64), out=starts[1:])

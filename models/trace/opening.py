@@ -6,7 +6,7 @@ import io
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -16,7 +16,11 @@ from models.errors import BadInput, Problem
 LONGEST = 64 * 2**20
 """Bytes of a line at most: two million blocks."""
 BUFFER = 2**20
-_MAGIC = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open, b"BZh": bz2.open}
+_MAGIC: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
+    b"\x1f\x8b": lambda plain: cast(IO[bytes], gzip.GzipFile(fileobj=plain)),
+    b"\xfd7zXZ\x00": lambda plain: cast(IO[bytes], lzma.LZMAFile(plain)),
+    b"BZh": lambda plain: cast(IO[bytes], bz2.BZ2File(plain)),
+}
 
 
 @contextmanager
@@ -38,7 +42,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     if str(path) == "-":
         yield _unpacked(io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer), BUFFER))
         return
-    with open(path, "rb", buffering=BUFFER) as plain:
+    with io.BufferedReader(io.FileIO(path), BUFFER) as plain:
         yield _unpacked(plain)
 
 
@@ -46,7 +50,7 @@ def _unpacked(plain: io.BufferedReader) -> IO[bytes]:
     begin = plain.peek(8)[:8]
     for magic, opened in _MAGIC.items():
         if begin.startswith(magic):
-            return io.BufferedReader(cast(io.RawIOBase, opened(plain, "rb")), BUFFER)
+            return io.BufferedReader(cast(io.RawIOBase, opened(plain)), BUFFER)
     return plain
 
 

@@ -1,6 +1,6 @@
 """Reads a trace of requests: `read(path)`; every line is checked, and what is wrong is told with its line."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -51,10 +51,11 @@ class Options:
     """Blocks are made of sessions: a turn begins with the input and the output of the turn before it."""
 
 
-def read(path: Path, how: Options | None = None) -> Trace:
+def read(path: Path, how: Options | None = None, watch: Callable[[int], None] | None = None) -> Trace:
     """The trace in a file: plain, gzip, xz or bzip2; `-` is standard input.
 
-    Raises BadInput with the first problems, each with its line, and how many more there are.
+    ``watch`` is told now and then how many requests were read. Raises BadInput with the first problems, each with its
+    line, and how many more there are.
     """
     how = how or Options()
     with lines(path) as numbered:
@@ -64,7 +65,7 @@ def read(path: Path, how: Options | None = None) -> Trace:
             raise BadInput([Problem("--sessions", "needs the size of a block", None, "--block-tokens N")])
         needed = {**({"session": ""} if how.sessions else {}), **how.columns}
         found = requests(chain(begin, numbered), layout, needed)
-        return _Builder(layout, how).of(found)
+        return _Builder(layout, how, watch).of(found)
 
 
 def _layout(begin: list[bytes], how: Options) -> Layout:
@@ -83,8 +84,8 @@ def _layout(begin: list[bytes], how: Options) -> Layout:
 class _Builder:
     """Puts requests into chunks, one after the other."""
 
-    def __init__(self, layout: Layout, how: Options) -> None:
-        self.layout, self.how = layout, how
+    def __init__(self, layout: Layout, how: Options, watch: Callable[[int], None] | None) -> None:
+        self.layout, self.how, self.watch = layout, how, watch
         self.store, self.codes = Store(), Codes()
         self.bad: list[Problem] = []
         self.bad_count = self.requests = self.accesses = self.inputs = self.outputs = 0
@@ -172,6 +173,8 @@ class _Builder:
             self.first = batch[0].time
         self.last = batch[-1].time
         self.requests += len(batch)
+        if self.watch is not None:
+            self.watch(self.requests)
         if self.bad_count and not self.how.skip_bad:
             return  # only problems are looked for now
         lists = [request.blocks or [] for request in batch]
@@ -193,7 +196,9 @@ class _Builder:
         bad = list(self.bad)
         if self.bad_count > len(bad):
             count = self.bad_count - len(bad)
-            bad.append(Problem("FILE", f"and {count:,} more lines like these", shown(count), "--skip-bad leaves them out"))
+            bad.append(
+                Problem("FILE", f"and {count:,} more lines like these", shown(count), "--skip-bad leaves them out")
+            )
         if self.bad_count and not self.how.skip_bad:
             raise BadInput(bad)
         if not self.requests:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -120,8 +119,3 @@ def arrivals(chunks: Iterable[Chunk]) -> Arrivals:
     for chunk in chunks:
         found.feed(chunk)
     return found
-
-
-def as_json(found: Arrivals) -> dict[str, Any]:
-    """Both as the document has them."""
-    return {"lengths": found.lengths(), "arrivals": found.arrivals()}

@@ -13,9 +13,9 @@ class Counted:
     """Values and their weights, added in any order. Exact up to MOST_VALUES different ones."""
 
     def __init__(self) -> None:
-        self.values = np.empty(0)
+        self.values: np.ndarray = np.empty(0)
         """Sorted and different, float64 (k,)."""
-        self.weights = np.empty(0)
+        self.weights: np.ndarray = np.empty(0)
         """Of each value, float64 (k,)."""
 
     def add(self, values: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -28,7 +28,7 @@ class Counted:
 
     def _keep(self, values: np.ndarray, weights: np.ndarray) -> None:
         self.values, inverse = np.unique(values, return_inverse=True)
-        self.weights = np.bincount(inverse, weights, len(self.values))
+        self.weights = np.bincount(inverse, weights, len(self.values)).astype(np.float64)
 
     @property
     def total(self) -> float:
@@ -47,7 +47,10 @@ class Counted:
         ends = np.cumsum(self.weights)
         place = np.asarray(wanted, dtype=np.float64) / 100.0 * max(float(ends[-1]) - 1.0, 0.0)
         low = np.floor(place)
-        lower, upper = (self.values[np.minimum(np.searchsorted(ends, at, side="right"), len(ends) - 1)] for at in (low, np.ceil(place)))
+        lower, upper = (
+            self.values[np.minimum(np.searchsorted(ends, at, side="right"), len(ends) - 1)]
+            for at in (low, np.ceil(place))
+        )
         return [float(one) for one in lower + (upper - lower) * (place - low)]
 
     def below(self, limits: np.ndarray) -> np.ndarray:

@@ -4,8 +4,8 @@ The stack distance of an access is the number of different blocks that were acce
 an LRU cache of C blocks holds it if and only if the distance is below C. (R. L. Mattson et al., Evaluation techniques
 for storage hierarchies, IBM Systems Journal 9(2), 1970.)
 
-What a request finds is what the cache held when it came; then its blocks are used from the last to the first, so that the
-beginning of a prompt is evicted last, as engines do. For prefix blocks the held ones are therefore always a beginning.
+What a request finds is what the cache held when it came; then its blocks are used from the last to the first, so that
+the beginning of a prompt is evicted last, as engines do. For prefix blocks the held ones are therefore always a beginning.
 """
 
 from bisect import bisect_right
@@ -54,7 +54,7 @@ class Distances:
             self._last = wider
 
     def _remember(self, codes: np.ndarray, last: np.ndarray, moved: np.ndarray) -> None:
-        """The stack after the chunk: what it used goes to the top. last: last accesses to their blocks; moved: ranks."""
+        """The stack after the chunk. last: whether an access is its block's last; moved: ranks that go to the top."""
         kept = np.ones(len(self._order), dtype=bool)
         kept[moved] = False
         positions = self._position + np.flatnonzero(last)
@@ -71,9 +71,9 @@ def backwards(chunk: Chunk) -> np.ndarray:
 
 
 def previous(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The index of the access before to the same block, or -1, int64 (m,); and whether an access is its block's last."""
+    """Index of the access before to the same block, or -1, int64 (m,); and whether an access is its block's last."""
     size = len(codes)
-    # Positions ride in the low bits, so that a plain sort, which is quicker than an argsort, keeps equal codes in order.
+    # Positions ride in the low bits: a plain sort then keeps equal codes in order, and is quicker than an argsort.
     bits = max(1, (size - 1).bit_length())
     if size and int(codes.max()) < 1 << (63 - bits):
         keyed = np.sort((codes << bits) | np.arange(size))
@@ -114,7 +114,7 @@ def _inside(where: np.ndarray, starts: np.ndarray) -> np.ndarray:
             place = bisect_right(seen, value)
             count[i] = place
             seen.insert(place, value)
-    return count
+    return np.asarray(count)
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
@@ -143,4 +143,4 @@ def smaller_before(ranks: np.ndarray) -> np.ndarray:
         places = np.where(ones, at - zeros + (1 << bit), group + zeros - 1)
         moved[places] = values
         values, moved = moved, values
-    return counts[ranks].astype(np.int64)
+    return np.asarray(counts[ranks], dtype=np.int64)

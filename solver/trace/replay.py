@@ -1,7 +1,7 @@
 """Exact replay of a trace against tiers of cache: hits, reads, writes, evictions and what is held.
 
-The rules, one request after the other. What each tier holds when a request comes decides what it finds, each block in the
-fastest tier that has it. Then the blocks are used from the last to the first, so that the beginning of a prompt is
+The rules, one request after the other. What each tier holds when a request comes decides what it finds, each block in
+the fastest tier that has it. Then the blocks are used from the last to the first, so that the beginning of a prompt is
 evicted last; each use brings the block to the fastest tier, and what overflows there goes on to the next tier if that
 takes what is evicted. A block that is older than the retention of a tier leaves before the request looks.
 """
@@ -64,7 +64,9 @@ def replay(
     for cache in caches:
         cache.until(now)
     counted = number > first
-    found = _together(tiers, caches, now - since) if counted else tuple(Found(t.name, 0, 0, 0, 0, 0.0, 0) for t in tiers)
+    found = (
+        _together(tiers, caches, now - since) if counted else tuple(Found(t.name, 0, 0, 0, 0, 0.0, 0) for t in tiers)
+    )
     return Replayed(found, max(0, number - first), accesses * counted, tokens * counted, now - since)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,9 @@ HOT_SHARE = 0.05
 HOT_REQUESTS = 10
 """And so many of them at least."""
 POINTS = 24
-"""Of a curve at most."""
+"""Of a curve, beside AGES."""
+AGES = (1.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 21600.0, 86400.0, 604800.0)
+"""Round ages, in s."""
 
 
 def popularity(trace: Trace) -> np.ndarray:
@@ -89,18 +90,20 @@ class Reuse:
         return curve(found.count, found.accesses)
 
 
-def curve(ages: Counted, accesses: float, points: int = POINTS) -> list[tuple[float, float]]:
+def curve(ages: Counted, accesses: float) -> list[tuple[float, float]]:
     """The distribution of reuse intervals over all accesses, those that are the first to their block included.
 
     The last share is that of all accesses that read a block again; what is missing to 1 is never reused. Points are at
-    equal steps of the share, so that straight lines between them are near everywhere.
+    equal steps of the share, so that straight lines between them are near everywhere, and at AGES.
     """
     if not len(ages.values) or accesses <= 0:
         return []
-    wanted = np.linspace(0.0, 1.0, points)
     ends = np.cumsum(ages.weights)
-    places = np.unique(np.searchsorted(ends, wanted * ends[-1] * (1.0 - 1e-12)).clip(0, len(ends) - 1))
-    return [(float(ages.values[i]), float(ends[i] / accesses)) for i in places]
+    steps = np.linspace(0.0, 1.0, POINTS) * ends[-1] * (1.0 - 1e-12)
+    even = ages.values[np.searchsorted(ends, steps).clip(0, len(ends) - 1)]
+    round_ones = [age for age in AGES if ages.values[0] <= age < ages.values[-1]]
+    points = np.unique(np.concatenate([even, round_ones]))
+    return [(float(age), float(share)) for age, share in zip(points, ages.below(points) / accesses, strict=True)]
 
 
 def of_trace(trace: Trace, first: int = 0, share: float = HOT_SHARE) -> Reuse:
@@ -116,18 +119,3 @@ def percentiles(kind: Class, wanted: Sequence[float] = PERCENTILES) -> dict[str,
     if not len(kind.count.values):
         return {f"p{p}": None for p in wanted}
     return {f"p{p}": at for p, at in zip(wanted, kind.count.percentiles(wanted), strict=True)}
-
-
-def as_json(kind: Class) -> dict[str, Any]:
-    """A class as the document has it."""
-    blocks, tokens = kind.again
-    return {
-        "accesses": kind.accesses,
-        "tokens": kind.tokens,
-        "reused_share_of_blocks": blocks / kind.accesses if kind.accesses else None,
-        "reused_share_of_tokens": tokens / kind.tokens if kind.tokens else None,
-        "never_reused_share_of_blocks": None,
-        "requests_with_reuse": kind.requests,
-        "tokens_per_hit": tokens / kind.requests if kind.requests else None,
-        "interval_s": percentiles(kind),
-    }

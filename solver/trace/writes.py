@@ -1,7 +1,6 @@
 """Writes, reads and hits of a second tier under an upper one, policy by policy."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from models.trace.chunks import Trace
 from solver.trace.replay import replay
@@ -38,50 +37,20 @@ def table(
 
 @dataclass(frozen=True)
 class Drive:
-    """A drive and how long it has to last."""
+    """A drive, and how often its whole capacity may be written in a day over its life."""
 
     capacity: float
     """Bytes."""
     writes_per_day: float
-    """Of its whole capacity, that it endures over its life."""
-    life: float
-    """Years, for which the endurance is stated; it cancels out of drives needed."""
+    years: float
+    """Its life, for which that is promised."""
 
     @property
     def endurance(self) -> float:
-        """Bytes/s that one drive may be written for all its life."""
-        return self.capacity * self.writes_per_day / 86400.0
+        """Bytes that may be written to it over its life."""
+        return self.capacity * self.writes_per_day * 365.0 * self.years
 
-
-def drives(found: Replayed, capacity: float, block_bytes: float, drive: Drive) -> dict[str, float | None]:
-    """Drives that the writes need, and that the capacity needs; write amplification 1."""
-    rate = found.tiers[1].writes * block_bytes / found.seconds if found.seconds > 0.0 else None
-    return {
-        "by_endurance": None if rate is None else rate / drive.endurance,
-        "by_capacity": capacity * block_bytes / drive.capacity,
-    }
-
-
-def as_json(policy: str, found: Replayed, block_tokens: int, block_bytes: float | None) -> dict[str, Any]:
-    """One row of the table."""
-    upper, lower = found.tiers
-    seconds = found.seconds if found.seconds > 0.0 else None
-
-    def rate(blocks: int, each: float | None) -> float | None:
-        return None if seconds is None or each is None else blocks * each / seconds
-
-    return {
-        "policy": policy,
-        "hit_dram": upper.hits / found.accesses if found.accesses else None,
-        "hit_ssd": lower.hits / found.accesses if found.accesses else None,
-        "hit_block": found.hit_rate,
-        "hit_token": found.token_hit_rate,
-        "writes_blocks": lower.writes,
-        "reads_blocks": lower.hits,
-        "write_tokens_per_s": rate(lower.writes, block_tokens),
-        "read_tokens_per_s": rate(lower.hits, block_tokens),
-        "write_bytes_per_s": rate(lower.writes, block_bytes),
-        "read_bytes_per_s": rate(lower.hits, block_bytes),
-        "ssd_blocks_mean": lower.mean,
-        "ssd_blocks_peak": lower.peak,
-    }
+    @property
+    def rate(self) -> float:
+        """Bytes/s that it endures all its life."""
+        return self.endurance / (86400.0 * 365.0 * self.years)
