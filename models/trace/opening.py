@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from models.errors import BadInput, Problem
 
@@ -18,7 +18,7 @@ LONGEST = 64 * 2**20
 BUFFER = 2**20
 _MAGIC: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": lambda plain: cast(IO[bytes], gzip.GzipFile(fileobj=plain)),
-    b"\xfd7zXZ\x00": lambda plain: cast(IO[bytes], lzma.LZMAFile(plain)),
+    b"\xfd7zXZ\x00": lambda plain: cast(IO[bytes], lzma.LZMAFile(plain)),  # noqa: SIM115 - ends with the plain file
     b"BZh": lambda plain: cast(IO[bytes], bz2.BZ2File(plain)),
 }
 
@@ -46,7 +46,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         yield _unpacked(plain)
 
 
-def _unpacked(plain: io.BufferedReader) -> IO[bytes]:
+def _unpacked(plain: "io.BufferedReader[Any]") -> IO[bytes]:
     begin = plain.peek(8)[:8]
     for magic, opened in _MAGIC.items():
         if begin.startswith(magic):

@@ -5,7 +5,7 @@ an LRU cache of C blocks holds it if and only if the distance is below C. (R. L.
 for storage hierarchies, IBM Systems Journal 9(2), 1970.)
 
 What a request finds is what the cache held when it came; then its blocks are used from the last to the first, so that
-the beginning of a prompt is evicted last, as engines do. For prefix blocks the held ones are therefore always a beginning.
+the beginning of a prompt is evicted last, as engines do. Of prefix blocks the held ones are therefore always the first.
 """
 
 from bisect import bisect_right
