@@ -5,6 +5,7 @@ chunks beyond the first few go to a file that has no name and ends with the proc
 """
 
 import tempfile
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,6 +71,7 @@ class Store:
             return
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the store
+            weakref.finalize(self, self._file.close)
         self._places.append(self._file.seek(0, 2))
         narrow = chunk.blocks.astype(np.int32) if chunk.blocks.size and chunk.blocks.max() < 2**31 else chunk.blocks
         for array in (chunk.times, chunk.inputs, chunk.outputs, chunk.starts, narrow):

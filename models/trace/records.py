@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from models.errors import Problem, shown
-from models.trace.layouts import Layout, found
+from models.trace.layouts import NEEDED, Layout, found
 
 MOST_TOKENS = 10**9
 """Of one request."""
@@ -59,10 +59,16 @@ def _of_json(lines: Iterable[tuple[int, bytes]], layout: Layout, stated: Mapping
         try:
             record = _object(text, line)
             if read is None:
-                read = _reader(layout, found(layout, list(record), stated))
+                read = _reader(layout, found(layout, _keys(layout, record), stated))
             yield read(record, line)
         except Refused as refused:
             yield refused.problem
+
+
+def _keys(layout: Layout, record: Mapping[str, Any]) -> list[str]:
+    """Keys that a file has: those of its format, where that knows them, and those of its first request."""
+    certain = (names[0] for field, names in layout.names.items() if field in NEEDED and len(names) == 1)
+    return list(dict.fromkeys([*record, *certain]))
 
 
 def _object(text: bytes, line: int) -> dict[str, Any]:
@@ -138,29 +144,35 @@ def _reader(layout: Layout, names: Mapping[str, str]) -> Callable[[Any, int], Re
 
 
 def _time(value: Any, name: str, per_second: float, line: int) -> float:
-    kind = type(value)
+    kind, number = type(value), value
     if kind is not int and kind is not float:
         if value is None or value == "":
             raise Refused(Problem(name, "is missing", None, _TIME, line))
-        value = _time_of(value)
+        number = _time_of(value)
+        if number is None:  # a date is in seconds already
+            number = _date(value) * per_second
     elif kind is int and abs(value) > 1e25:
-        value = math.inf
-    seconds = value / per_second
+        number = math.inf
+    seconds = number / per_second
     if not -MOST_SECONDS <= seconds <= MOST_SECONDS:  # NaN neither
         raise Refused(Problem(name, "is not a time", shown(value), _TIME, line))
     return float(seconds)
 
 
-def _time_of(value: Any) -> Any:
-    """Numbers in text as numbers, dates as seconds; infinite where it is neither."""
+def _time_of(value: Any) -> float | None:
+    """A number in text; None where it is none; infinite where it is no text either."""
     if not isinstance(value, str):
         return math.inf
     try:
         return float(value)
     except ValueError:
-        pass
+        return None
+
+
+def _date(text: str) -> float:
+    """Seconds since 1970 of a date; infinite where it is none."""
     try:
-        stamp = datetime.fromisoformat(value)
+        stamp = datetime.fromisoformat(text)
         return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return math.inf

@@ -108,6 +108,7 @@ class TtlCurve:
         out = np.zeros(len(every), dtype=np.int64)  # of each slot: slots whose blocks have run out by then
         if math.isfinite(seconds):
             out = np.searchsorted(self._slots, self._slots - seconds + HALF, side="right")
+            out = np.minimum(out, np.arange(len(every)))  # what comes is held for a moment at least
         return int((came - left[out])[self._slots >= self._since - HALF].max(initial=0))
 
 
