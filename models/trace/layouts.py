@@ -112,16 +112,20 @@ def detected(lines: Sequence[bytes]) -> Layout:
 
 
 def _of_keys(lines: Sequence[bytes]) -> str:
+    """By the first line that has the keys of a format; lines that cannot be read are told of later."""
+    others = False
     for line in lines:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # told of later, with its line
+            continue
         if isinstance(record, dict):
             if {"chat_id", "parent_chat_id", "input_length"} <= record.keys():
                 return "bailian"
-            return "mooncake" if {"timestamp", "input_length"} <= record.keys() else "jsonl"
-    return "mooncake"
+            if {"timestamp", "input_length"} <= record.keys():
+                return "mooncake"
+            others = True
+    return "jsonl" if others else "mooncake"
 
 
 def changed(layout: Layout, columns: Mapping[str, str], unit: str | None, block_tokens: int | None) -> Layout:

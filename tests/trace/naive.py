@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def made(requests: Requests, cuts: Sequence[int] = ()) -> Trace:
     """The trace of requests, in chunks that begin at ``cuts``; codes are the ids."""
     store = Store(kept=50)
     edges = [0, *cuts, len(requests)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         part = requests[begin:end]
         if part:
             flat = np.array([one for _, _, ids in part for one in ids], dtype=np.int64)
@@ -64,7 +65,7 @@ def tokens(length: int, ids: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def lru(requests: Requests, capacity: float, first: int = 0) -> tuple[int, int]:
-    """Hits of an LRU cache, in blocks and tokens: what was held when a request came; used from the last to the first."""
+    """Hits of an LRU cache, in blocks and tokens, by what was held when a request came; the last block is used first."""
     held: list[int] = []
     blocks = count = 0
     for number, (_, length, ids) in enumerate(requests):

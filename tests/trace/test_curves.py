@@ -47,7 +47,10 @@ def test_retention(seed: int, tree: bool, cuts: tuple[int, ...]) -> None:
         blocks, tokens, mean, peak = naive.kept(requests, seconds)
         assert (found.seconds, found.blocks, found.tokens, found.peak_live) == (seconds, blocks, tokens, peak)
         assert found.mean_live == pytest.approx(mean, abs=1e-9)
-    assert curve.counted == (trace.accesses, sum(n for _, length, ids in requests for _, n in naive.tokens(length, ids)))
+    assert curve.counted == (
+        trace.accesses,
+        sum(n for _, length, ids in requests for _, n in naive.tokens(length, ids)),
+    )
 
 
 def test_retention_by_hand() -> None:
