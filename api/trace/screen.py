@@ -108,7 +108,7 @@ def _reuse(told: dict[str, Any]) -> list[str]:
     lines.extend(words.wrap(_hot(told), " "))
     last = "other" if reuse["hot"]["blocks"] else "all"
     if reuse[last]["curve"]:
-        lines.extend(words.wrap(f"{names[last]}: curve: {written(reuse[last]['curve'])}", " "))
+        lines.extend([f" {names[last]}, for an instance file:", f"   curve: {written(reuse[last]['curve'])}"])
     return lines
 
 
@@ -132,11 +132,10 @@ def _writes(told: dict[str, Any]) -> list[str]:
     table = told["writes"]
     priced = table["policies"][0]["drives_by_endurance"] is not None
     sized = table["policies"][0]["write_bytes_per_s"] is not None
-    head = ["WRITTEN TO SSD", "hit", "in DRAM", "in SSD", "writes", "reads", "written tok/s", "read tok/s"]
-    rows = [[*head, *(["written GB/s"] if sized else []), *(["drives, wear", "drives, size"] if priced else [])]]
+    head = ["WRITTEN TO SSD", "hit", "from SSD", "written tok/s", "read tok/s"]
+    rows = [[*head, *(["written GB/s"] if sized else []), *(["drives by wear", "by size"] if priced else [])]]
     for one in table["policies"]:
-        row = [one["policy"], *(_share(one[key]) for key in ("hit_block", "hit_dram", "hit_ssd"))]
-        row.extend(f"{one[key]:,}" for key in ("writes_blocks", "reads_blocks"))
+        row = [one["policy"], _share(one["hit_block"]), _share(one["hit_ssd"])]
         row.extend(_count(one[key]) for key in ("write_tokens_per_s", "read_tokens_per_s"))
         row.extend([words.gigabytes_per_second(one["write_bytes_per_s"])] if sized else [])
         row.extend([words.number(one[f"drives_by_{what}"]) for what in ("endurance", "capacity")] if priced else [])

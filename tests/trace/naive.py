@@ -21,7 +21,8 @@ SIZE = 4
 def some(seed: int, requests: int = 120, blocks: int = 40, tree: bool = False) -> Requests:
     """Requests at random: any blocks in any order, or prefixes of one another."""
     draw = random.Random(seed)
-    time, found = 0.0, []
+    time = 0.0
+    found: Requests = []
     for _ in range(requests):
         time = round(time + draw.choice([0.0, 0.0, 0.5, 1.0, 3.3, 7.1]), 6) if found else 0.0
         if tree:
@@ -65,7 +66,7 @@ def tokens(length: int, ids: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def lru(requests: Requests, capacity: float, first: int = 0) -> tuple[int, int]:
-    """Hits of an LRU cache, in blocks and tokens, by what was held when a request came; the last block is used first."""
+    """Hits of an LRU cache, blocks and tokens: what was held when a request came; the last block is used first."""
     held: list[int] = []
     blocks = count = 0
     for number, (_, length, ids) in enumerate(requests):
