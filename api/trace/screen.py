@@ -65,9 +65,7 @@ def _arrivals(told: dict[str, Any]) -> list[str]:
             _times(one["peak_to_mean_10s"]),
         ],
     ]
-    text = (
-        "variation: of the times between arrivals, 1 if Poisson; dispersion: variance over mean of counts, 1 if Poisson"
-    )
+    text = "variation: of the times between arrivals; dispersion: variance over mean of counts; both 1 if Poisson"
     return [*words.table(rows, frozenset(range(1, 5))), f" {text}"]
 
 
@@ -113,12 +111,14 @@ def _reuse(told: dict[str, Any]) -> list[str]:
 
 
 def _hot(told: dict[str, Any]) -> str:
-    hot, share = told["reuse"]["hot"], words.percent(told["parameters"]["hot_share"])
-    others = f"the most read other block by {words.plural(hot['most_requests_of_others'], 'request')}"
+    hot, share = told["reuse"]["hot"], f"{100.0 * told['parameters']['hot_share']:.3g} %"
+    others = f"the most read other block by {hot['most_requests_of_others']:,}"
     if not hot["blocks"]:
-        return f"no block is hot (read by {share} of the requests, 10 at least): {others}"
-    least = words.plural(hot["least_requests"], "request")
-    return f"{words.plural(hot['blocks'], 'block')} hot: read by {share} of the requests or more (by {least}; {others})"
+        return f"no block is hot, read by {share} of the requests: {others}"
+    return (
+        f"hot: read by {share} of the requests; {words.plural(hot['blocks'], 'block')}, read by "
+        f"{words.plural(hot['least_requests'], 'request')} or more, {others}"
+    )
 
 
 def written(curve: list[list[float]]) -> str:
