@@ -68,6 +68,16 @@ def read(path: Path, how: Options | None = None, watch: Callable[[int], None] | 
         return _Builder(layout, how, watch).of(found)
 
 
+def trace_of(requests: Iterable[tuple[float, int, int, list[int] | None]], block_tokens: int | None = None) -> Trace:
+    """The trace of requests that are at hand: time in s, input and output tokens, ids of blocks or None.
+
+    Raises BadInput where times fall, or some have blocks and others none; what a file has checked is not checked again.
+    """
+    layout = Layout("made", "jsonl", {}, block_tokens=block_tokens)
+    made = (Request(*request, None, line) for line, request in enumerate(requests, 1))
+    return _Builder(layout, Options(), None).of(made)
+
+
 def _layout(begin: list[bytes], how: Options) -> Layout:
     if how.format is not None and how.format not in LAYOUTS:
         guess = nearest(how.format, LAYOUTS)

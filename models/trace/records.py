@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from models.errors import Problem, shown
+from models.errors import BadInput, Problem, shown
 from models.trace.layouts import NEEDED, Layout, found
 
 MOST_TOKENS = 10**9
@@ -87,7 +87,10 @@ def _object(text: bytes, line: int) -> dict[str, Any]:
 def _of_csv(lines: Iterable[tuple[int, bytes]], layout: Layout, stated: Mapping[str, str]) -> Parsed:
     numbers: list[int] = []
     rows = csv.reader(_decoded(lines, numbers), skipinitialspace=True)
-    head = [cell.strip().removeprefix("\ufeff") for cell in next(rows, [])]
+    try:
+        head = [cell.strip().removeprefix("\ufeff") for cell in next(rows, [])]
+    except csv.Error as error:
+        raise BadInput([Problem("FILE", f"is not CSV: {error}", None, "a head line", numbers[-1])]) from None
     names = found(layout, head, stated)
     read = _reader(layout, names)
     at = {name: head.index(name) for name in names.values()}

@@ -18,7 +18,9 @@ class Level:
         self.tier = tier
         self.held: OrderedDict[int, float] = OrderedDict()
         """Block -> time of its last use, least recently used first."""
-        self.memory = Memory(tier.admission) if tier.counts_to_two else None
+        self.memory: Memory | EveryBlock | None = None
+        if tier.counts_to_two:
+            self.memory = EveryBlock() if tier.admission is None else Memory(tier.admission)
         self.clock = 0.0
         self.begin(0.0)
 
@@ -35,12 +37,12 @@ class Level:
 
 
 class Memory:
-    """Which blocks were accessed once, and which twice, of so many as are remembered."""
+    """Which blocks were accessed once, and which twice, of the ``limit`` blocks used last."""
 
     __slots__ = ("limit", "times")
 
-    def __init__(self, limit: int | None) -> None:
-        self.limit = inf if limit is None else limit
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.times: OrderedDict[int, bool] = OrderedDict()
         """Block -> whether it was accessed twice."""
 
@@ -49,13 +51,40 @@ class Memory:
         times = self.times
         if block in times:
             times[block] = True
-            if self.limit != inf:
-                times.move_to_end(block)
+            times.move_to_end(block)
             return True
         times[block] = False
         if len(times) > self.limit:
             times.popitem(last=False)
         return False
+
+    def twice(self, block: int) -> bool:
+        """Whether two accesses are remembered."""
+        return self.times.get(block, False)
+
+
+class EveryBlock:
+    """The same of all blocks, a byte for each."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts = bytearray()
+
+    def again(self, block: int) -> bool:
+        """Note an access; whether it is the second at least."""
+        counts = self.counts
+        if block >= len(counts):
+            counts.extend(bytes(block + len(counts) + 1024))
+        if counts[block]:
+            counts[block] = 2
+            return True
+        counts[block] = 1
+        return False
+
+    def twice(self, block: int) -> bool:
+        """Whether it was accessed twice."""
+        return block < len(self.counts) and self.counts[block] > 1
 
 
 class Cache:
@@ -175,7 +204,7 @@ class Cache:
         tier = level.tier
         if not tier.from_above:
             return
-        if tier.write == "on_second_eviction" and level.memory is not None and not level.memory.times.get(block, False):
+        if tier.write == "on_second_eviction" and level.memory is not None and not level.memory.twice(block):
             return
         if self.timed:
             self._expire(place, now)

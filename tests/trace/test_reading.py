@@ -17,7 +17,7 @@ import pytest
 from models.errors import BadInput, Problem
 from models.trace import reading
 from models.trace.chunks import Codes, Store
-from models.trace.reading import Options, read
+from models.trace.reading import Options, read, trace_of
 from solver.trace.generate import Conversations, conversations
 from solver.trace.generate import write as write_trace
 from tests.trace import naive
@@ -243,6 +243,11 @@ def test_files_without_requests(file: Made, tmp_path: Path) -> None:
     assert "cannot be read" in problems(Path("a\0b"))[0].message
 
 
+def test_a_head_line_that_is_broken(file: Made) -> None:
+    assert "is not CSV" in problems(file(b"time,in\rput,output\n1,2,3\n"))[0].message
+    assert problems(file(b"time,input,output\n1,2,3\n1,2\r4,3\n"))[0].line == 3
+
+
 @pytest.mark.parametrize(
     ("how", "place"),
     [
@@ -349,3 +354,19 @@ def test_made_up_conversations(tmp_path: Path) -> None:
     alone = list(conversations(50, Conversations(turns=1.0), 1))
     own = [block for record in alone for block in record["hash_ids"][2:]]
     assert len(set(own)) == len(own)
+
+
+def test_requests_at_hand(tmp_path: Path) -> None:
+    path = naive.file_of(tmp_path / "t.jsonl", 50)
+    records = conversations(50, Conversations(), 0)
+    made = trace_of(
+        ((one["timestamp"] / 1e3, one["input_length"], one["output_length"], one["hash_ids"]) for one in records), 512
+    )
+    [ours], [theirs] = made.chunks(), read(path).chunks()
+    for name in ("times", "inputs", "outputs", "starts", "blocks"):
+        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()
+    assert trace_of([(0.0, 5, 1, None)]).block_tokens is None
+    with pytest.raises(BadInput, match="earlier"):
+        trace_of([(1.0, 5, 1, None), (0.0, 5, 1, None)])
+    with pytest.raises(BadInput, match="holds no requests"):
+        trace_of([])
