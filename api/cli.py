@@ -19,10 +19,7 @@ from api import commands, options, questions
 from api.exits import BAD, FAULT, SOLVED, STOPPED
 from models.errors import BadInput, Problem
 
-LATER = (
-    *("trace", "simulate"),
-    *("calibrate", "batch", "export", "import", "serve", "remote"),
-)
+LATER = (*("simulate", "calibrate", "batch", "export", "import", "serve", "remote"),)
 """Commands of the contract that are not built yet."""
 
 
@@ -153,6 +150,8 @@ def parser() -> Parser:
     text = "the longest that a request may wait; default: the deadline of the startup backlog"
     queue.add_argument("--wait", metavar="TIME", type=options.wait, help=text)
 
+    _trace(subcommands)
+
     catalog = _command(
         subcommands, "catalog", commands.catalog, "accelerators, servers, models, links, storage, with sources"
     )
@@ -249,6 +248,36 @@ def _experts(subcommands: Any) -> None:
         "--tighten", metavar="SECONDS", type=options.pause, default=30.0, help="for tighter bounds; default 30"
     )
     made.add_argument("--seed", metavar="N", type=options.seed, default=None, help="of the search")
+
+
+def _trace(subcommands: Any) -> None:
+    text = "a trace of requests: lengths, arrivals, how much a cache of any size would hit, writes to a second tier"
+    made = _command(subcommands, "trace", questions.trace, text)
+    made.add_argument("file", metavar="FILE", type=Path, help="may be packed (gzip, xz, bzip2); - is standard input")
+    made.add_argument("--format", metavar="NAME", help="mooncake, bailian, azure, burstgpt, jsonl, csv; default: seen")
+    made.add_argument("--block-tokens", metavar="N", help="tokens of a block; default: the format's")
+    made.add_argument("--columns", metavar="FIELD=NAME,...", help="names of time, input, output, blocks, session")
+    made.add_argument("--time-unit", metavar="UNIT", help="s, ms, us or ns; default: the format's")
+    made.add_argument("--sort", action="store_true", help="put requests in the order of their times")
+    made.add_argument("--spread", action="store_true", help="spread requests of one time until the next time")
+    made.add_argument(
+        "--sessions", action="store_true", help="make blocks of sessions: a turn begins with the last one"
+    )
+    made.add_argument("--skip-bad", action="store_true", help="leave out lines that are wrong, and count them")
+    text = "of last blocks that are not full: kept as blocks, or not kept; default count"
+    made.add_argument("--partial-blocks", choices=("count", "drop"), default="count", help=text)
+    text = "that fills the cache and does not count: 50 %%, 10 min or 1000 requests; default none"
+    made.add_argument("--warm-up", metavar="PART", help=text)
+    text = "what hit rates are shares of; default token"
+    made.add_argument("--weight", choices=("token", "block"), default="token", help=text)
+    made.add_argument("--capacities", metavar="C1,C2,...", help="of a cache: blocks, tokens or bytes, e.g. 5859,64 GB")
+    made.add_argument("--ttl", metavar="T1,T2,...", help="further times for which blocks are kept, e.g. 90 s,15 min")
+    made.add_argument("--hot", metavar="SHARE", help="of requests that read a block for it to be hot; default 5 %%")
+    made.add_argument("--kv-bytes-per-token", metavar="BYTES", help="tells tokens in bytes too")
+    made.add_argument("--dram", metavar="C", help="the upper of two tiers; adds the table of writes to the lower one")
+    made.add_argument("--ssd", metavar="C", help="the lower of two tiers")
+    made.add_argument("--admission", metavar="N", help="blocks whose first access is remembered; default all")
+    made.add_argument("--drive", metavar="SIZE,N/day,YEARS", help="of the lower tier, e.g. 7.68 TB,1/day,5 years")
 
 
 def _command(subcommands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str | None) -> Parser:

@@ -1,5 +1,5 @@
-"""Commands that ask something else than for a plan: requests, changes of a deployment, what waits, one layer, and where
-an answer flips.
+"""Commands that ask something else than for a plan: requests, changes of a deployment, what waits, one layer, a trace,
+and where an answer flips.
 """
 
 import argparse
@@ -85,6 +85,13 @@ def queue(options: argparse.Namespace) -> int:
     print(json.dumps(told, indent=2, allow_nan=False) if options.json else render(told))
     missed = options.wait is not None and not told["kept"]
     return INFEASIBLE if missed or not told["ends"] else SOLVED
+
+
+def trace(options: argparse.Namespace) -> int:
+    """What a trace of requests says of lengths, arrivals and reuse."""
+    from api.trace.command import trace as told
+
+    return told(options)
 
 
 def flips(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import backends, experts, results, solving, starting
+from benchmarks import backends, experts, results, solving, starting, traces
 
 PARTS: dict[str, tuple[str, int, Callable[[int], list[results.Result]]]] = {
     "solving": ("Solving in process, warm", 21, solving.in_process),
@@ -51,6 +51,11 @@ def main() -> None:
         document["experts"] = {"results": [one.as_json() for one in found_of_experts]}
         if not options.json:
             print(f"\nExpert placement\n\n{experts.table(found_of_experts)}", flush=True)
+    if "traces" in parts:
+        found_of_traces = list(traces.measure(options.data))
+        document["traces"] = {"results": [one.as_json() for one in found_of_traces]}
+        if not options.json:
+            print(f"\nRequest traces\n\n{experts.table(found_of_traces)}", flush=True)
     document["machine"]["load at the end"] = _load()
     if options.json:
         print(json.dumps(document, indent=2))
@@ -61,10 +66,10 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast inferplan is.")
     parser.add_argument(
-        "parts", nargs="*", choices=[[], *PARTS, "backends", "experts"], metavar="PART", help="default: all"
+        "parts", nargs="*", choices=[[], *PARTS, "backends", "experts", "traces"], metavar="PART", help="default: all"
     )
     parser.add_argument("--rounds", type=int, help="repetitions of each job")
-    parser.add_argument("--data", type=Path, help="folder of measured expert loads, for the part experts")
+    parser.add_argument("--data", type=Path, help="folder of measured loads or traces, for experts and traces")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     return parser.parse_args()
 

@@ -1,0 +1,1 @@
+"""Request traces: formats, reading, and the accesses to blocks of context state."""
