@@ -130,15 +130,18 @@ def compare(options: argparse.Namespace) -> int:
     from models.load import load
     from solver.compare import compare as rows_of
     from solver.limits import Limits
+    from solver.tiers.without import rows as tiers_of
 
     instance = load(options.file, options.changes)
     limits = Limits()
-    rows = interruptible(lambda: rows_of(instance, limits), limits)
+    rows, tiers = interruptible(lambda: (rows_of(instance, limits), tiers_of(instance, limits)), limits)
     if options.json:
-        _print({"instance": instance.name, "rows": [row.model_dump(mode="json") for row in rows]})
+        document = {"instance": instance.name, "rows": [row.model_dump(mode="json") for row in rows]}
+        _print(document | ({"tiers": [row.model_dump(mode="json") for row in tiers]} if tiers else {}))
     else:
-        print(tables.compare(instance.name, rows))
-    return STOPPED if any(row.status == "stopped" for row in rows) else SOLVED
+        print(tables.compare(instance.name, rows, tiers))
+    statuses = [*(row.status for row in rows), *(row.status for row in tiers)]
+    return STOPPED if "stopped" in statuses else SOLVED
 
 
 def explain(options: argparse.Namespace) -> int:

@@ -1,15 +1,15 @@
 """compare, check and catalog as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api import words
-from models.told import Row
+from models.told import Row, TierRow
 from models.units import GIB
 
 
-def compare(instance: str, rows: list[Row]) -> str:
-    """Every scheme side by side."""
+def compare(instance: str, rows: list[Row], tiers: Sequence[TierRow] = ()) -> str:
+    """Every scheme side by side; and what each tier is worth."""
     table = [["SCHEME", "SPLIT", "GiB a request", "compute", "channel", "req/s", "drained", "cost/1000", "VERDICT"]]
     for row in rows:
         payload = None if row.payload_bytes_per_request is None else row.payload_bytes_per_request / GIB
@@ -28,7 +28,31 @@ def compare(instance: str, rows: list[Row]) -> str:
             ]
         )
     note = " each scheme alone at its most, without the sustain and drain limits; cost at the arrivals it serves"
-    return "\n".join([f"{instance}: schemes compared", "", *words.table(table, frozenset({2, 3, 4, 5, 7})), "", note])
+    shown = [f"{instance}: schemes compared", "", *words.table(table, frozenset({2, 3, 4, 5, 7})), "", note]
+    return "\n".join([*shown, *(("", *_tiers(tiers)) if tiers else ())])
+
+
+def _tiers(rows: Sequence[TierRow]) -> list[str]:
+    """The plan with other tiers."""
+    table = [["TIERS", "GPUs", "cost/h", "cost/1000", "req/s", "tokens found", "WORSE BY", "KEPT IN"]]
+    for row in rows:
+        places = dict.fromkeys([*row.policies, *row.pieces])
+        kept = [f"{n} {row.policies.get(n, '')} {row.pieces.get(n, '') or ''}".strip() for n in places]
+        bad = row.status not in ("optimal", "feasible")
+        table.append(
+            [
+                row.name,
+                "-" if row.cards is None else f"{row.cards:,}",
+                words.price(row.cost_per_hour),
+                words.price(row.cost_per_1000_requests),
+                words.rate(row.throughput),
+                "-" if row.tokens_found is None else words.percent(row.tokens_found),
+                row.status if bad else "-" if row.worse is None else words.percent(row.worse),
+                ", ".join(kept),
+            ]
+        )
+    note = " each the best plan that keeps every limit; pieces (steps, drives, nodes) behind the policy"
+    return [*words.table(table, frozenset({1, 2, 3, 4, 5, 6})), "", note]
 
 
 def sweep(paths: list[str], rows: list[dict[str, Any]]) -> str:

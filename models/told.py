@@ -84,3 +84,25 @@ class Assumption(Described):
     name: str
     value: str
     provenance: Provenance
+
+
+class TierRow(Described):
+    """The best plan with other tiers: without one, or with one policy alone."""
+
+    name: str
+    """`as it is`, `without ssd`, `ssd: second_hit`, `HBM alone`, `nothing kept`."""
+    status: Status
+    objective: float | None
+    cost_per_hour: float | None
+    cost_per_1000_requests: float | None
+    throughput: float | None
+    cards: int | None
+    """GPUs in use."""
+    tokens_found: float | None
+    """Share of all input tokens that need not be computed."""
+    pieces: dict[str, int]
+    """Steps, drives or nodes of each place."""
+    policies: dict[str, str]
+    """What is written to each place that is in use."""
+    worse: float | None
+    """How much worse the objective is than as it is, relative; below 0 where it is better."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from solver.backend import Session
 from solver.data import Data
 from solver.limits import Outcome
-from solver.milp import flows, keep, warm
+from solver.milp import flows, warm
 from solver.milp.master import mix
 from solver.milp.model import Model, Term, at_least, at_most
 from solver.regimes import Held, Settled
@@ -91,9 +91,6 @@ def capacity(data: Data, counts: Sequence[int], held: Held) -> Settled | None:
     session.add(at_least("keep[throughput]", [(throughput, 1.0)], value * (1.0 - 1e-12)))
     best = calmest(session, data, regime, best)
     settled = replace(read(regime, data, best.values, 1.0 / data.tick), throughput=value / data.tick)
-    found: dict[tuple[str, int, str, int], float] = {}
-    for (workload, part, _, group, number), column in keeping.found[regime.name].items():
-        key = (workload, part, group, number)
-        found[key] = found.get(key, 0.0) + max(0.0, best.values[column]) * keep.scale(data, workload)
+    found = warm.found_at(data, keeping, regime.name, best.values)
     paused = warm.paused(data, keeping, regime.name, best.values)
     return replace(settled, held=replace(held, found=found, paused=paused))

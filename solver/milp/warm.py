@@ -102,10 +102,6 @@ def held(data: Data, warm: Warm, values: Sequence[float]) -> Held:
     """What the load finds, keeps and writes, in requests/s and bytes."""
     keeping, name = warm.keeping, warm.load.name
     values = keep.exact(keeping, values, {one: keep.scale(data, one) for one in data.instance.workloads})
-    found: dict[tuple[str, int, str, int], float] = {}
-    for (workload, part, _, group, number), column in keeping.found[name].items():
-        key = (workload, part, group, number)
-        found[key] = found.get(key, 0.0) + max(0.0, values[column]) * keep.scale(data, workload)
     ages: dict[tuple[str, int, str, int], Mapping[tuple[str, int], float]] = {}
     for one in keeping.kept.parts:
         for (workload, own, group, number), line in keeping.held.items():
@@ -116,7 +112,7 @@ def held(data: Data, warm: Warm, values: Sequence[float]) -> Held:
                 }
                 ages[workload, one.number, group, number] = mine
     return Held(
-        found=found,
+        found=found_at(data, keeping, name, values),
         written={key: max(0.0, values[c]) * room.size(keeping, key[2]) for key, c in keeping.written.items()},
         alive={n: max(0.0, sum(k * values[c] for c, k in terms)) for n, terms in warm.alive.items()},
         ages=ages,
@@ -124,9 +120,28 @@ def held(data: Data, warm: Warm, values: Sequence[float]) -> Held:
     )
 
 
+CRUMB = 1e-9
+"""Of the load of a workload: less is what rounding leaves."""
+
+
+def found_at(
+    data: Data, keeping: Keeping, name: str, values: Sequence[float]
+) -> dict[tuple[str, int, str, int], float]:
+    """Requests/s that find parts of their prompt in a regime."""
+    found: dict[tuple[str, int, str, int], float] = {}
+    for (workload, part, _, group, number), column in keeping.found[name].items():
+        key = (workload, part, group, number)
+        found[key] = found.get(key, 0.0) + max(0.0, values[column]) * keep.scale(data, workload)
+    return {key: _swept(data, key[0], rate) for key, rate in found.items()}
+
+
+def _swept(data: Data, workload: str, rate: float) -> float:
+    return rate if rate > CRUMB * data.instance.workloads[workload].rate else 0.0
+
+
 def paused(data: Data, keeping: Keeping, name: str, values: Sequence[float]) -> dict[tuple[str, str, int], float]:
     """Pauses/s by workload, group and place."""
-    return {key: max(0.0, values[c]) * keep.scale(data, key[0]) for key, c in keeping.paused[name].items()}
+    return {key: _swept(data, key[0], values[c] * keep.scale(data, key[0])) for key, c in keeping.paused[name].items()}
 
 
 def found(data: Data, warm: Warm) -> list[Term]:
