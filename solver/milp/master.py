@@ -113,7 +113,7 @@ class Master:
 
     @property
     def by_found(self) -> Goal:
-        """Most state found at the load, in bytes."""
+        """Most state found at the load, and that near to the GPUs."""
         terms = () if self.kept is None else tuple(warm.found(self.data, self.kept))
         return Goal("found", terms, maximise=True)
 
