@@ -31,6 +31,10 @@ def trace(options: argparse.Namespace) -> int:
     document = answer(str(options.file), found, analysis, asked)
     if options.json:
         print(json.dumps(document, indent=2, allow_nan=False))
+    elif asked.snippet:
+        from api.trace.snippet import render as snippet
+
+        print(snippet(document))
     else:
         from api.trace.screen import render
 

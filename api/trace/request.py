@@ -33,6 +33,9 @@ class Request:
     tiers: tuple[str, str] | None
     admission: int | None
     drive: Drive | None
+    snippet: bool
+    """Whether the workload is told as an instance has it, in place of all else."""
+    steady: bool
 
 
 def request(given: argparse.Namespace) -> Request:
@@ -67,14 +70,23 @@ def request(given: argparse.Namespace) -> Request:
     )
     tiers = None if given.dram is None else (given.dram, given.ssd)
     share = HOT_SHARE if hot is None else hot
-    return Request(reading, warm_up, given.weight, capacities, retentions, token_bytes, share, tiers, admission, drive)
+    how = (given.reuse, not given.as_counted)
+    return Request(
+        reading, warm_up, given.weight, capacities, retentions, token_bytes, share, tiers, admission, drive, *how
+    )
 
 
 def of_trace(asked: Request, trace: Trace) -> Asked:
     """The question with its capacities in blocks of the trace. Raises BadInput."""
     problems: list[Problem] = []
     if trace.block_tokens is None:
-        for name, stated in (("--capacities", asked.capacities), ("--dram", asked.tiers), ("--ttl", asked.retentions)):
+        asked_of_blocks = (
+            ("--capacities", asked.capacities),
+            ("--dram", asked.tiers),
+            ("--ttl", asked.retentions),
+            ("--reuse", asked.snippet),
+        )
+        for name, stated in asked_of_blocks:
             if stated:
                 said = "needs blocks, and the trace tells of none"
                 problems.append(Problem(name, said, None, "a trace with hash_ids, or --sessions --block-tokens N"))
