@@ -206,7 +206,7 @@ def _room(plan: Plan, place: Place, built: dict[str, Built]) -> float:
     )
 
 
-def _begun(plan: Plan, name: str, group: str) -> float:
+def begun(plan: Plan, name: str, group: str) -> float:
     """Requests/s of a workload that begin on a group, at the load."""
     mine = [p for p in plan.pools if p.begins and p.group == group and p.part_of is None and name in p.hits]
     return sum(pool.rates[name].at_load for pool in mine if name in pool.rates)
@@ -214,7 +214,7 @@ def _begun(plan: Plan, name: str, group: str) -> float:
 
 def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
     """No more is found than is there."""
-    begun = _begun(plan, name, group)
+    begins = begun(plan, name, group)
     for part in kept.of(name):
         so_far = 0.0
         bounds = [0.0] * len(kept.kinds)
@@ -227,12 +227,12 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
             )
             keeps = [r for r in use.retained if (r.workload, r.part, r.group) == (name, part.number, group)]
             rates = sum(one.rate for row in keeps for one in row.ages)
-            if over(rates, begun):
-                yield f"kept[{name},{group},{place.name}]: {rates:.6g} of {begun:.6g} requests/s"
+            if over(rates, begins):
+                yield f"kept[{name},{group},{place.name}]: {rates:.6g} of {begins:.6g} requests/s"
             if (
                 keeps
                 and not place.each_apart
-                and (over(begun, rates) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
+                and (over(begins, rates) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
             ):
                 yield f"kept[{name},{group},{place.name}]: not all of the load for one time"
             own = 0.0
@@ -244,7 +244,7 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
                     for one in row.ages
                 )
                 own += cover * there
-                rest = max(0.0, begun - rates) * kept.most(part, kind)
+                rest = max(0.0, begins - rates) * kept.most(part, kind)
                 best = min(bounds[kind] + cover * there, there + rest) if cover else bounds[kind]
                 bounds[kind] = max(bounds[kind], best)
             so_far += mine

@@ -24,7 +24,10 @@ class Aged:
 
 
 class Ages:
-    """Ages of one chunk after the other. What is kept grows with the distinct blocks: 8 bytes each, 16 with ``second``."""
+    """Ages of one chunk after the other. What is kept grows with the distinct blocks.
+
+    8 bytes each, 16 with ``second``.
+    """
 
     def __init__(self, second: bool = False) -> None:
         self.last = np.full(0, -np.inf)
