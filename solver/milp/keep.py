@@ -295,41 +295,55 @@ def ending(data: Data, index: int, workload: str) -> bool:
     return stage in ("both", "decode") or (stage == "prefill" and not data.instance.workloads[workload].decodes)
 
 
-def available(data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
-    r"""What is found was there: at each place $\varphi \le \sum_{p,j} a_p F(T_j)\,y$, and with all faster ones together
-    $\sum_{P' \le P} \varphi_{P'} \le \sum_{p,j} F(T_j)\,y$ where it is in use.
+def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
+    r"""What is found was there: at each place $\varphi \le \sum_{p,j} a_p F(T_j)\,y$, and nobody finds it at two: see
+    :func:`_together`.
     """
     kept = keeping.kept
     found = keeping.found[flows.name]
     for workload, group in pairs(data, flows):
         begun = beginning(data, flows, workload, group)
-        chain = kept.chain(workload, group)
         for part in kept.of(workload):
             for kind in kept.kinds:
-                faster: list[Term] = []
-                for number in chain:
-                    place, mine = kept.places[number], found[workload, part.number, kind, group, number]
+                mine: list[Term] = []
+                lines: list[tuple[float, Term]] = []
+                for number in kept.chain(workload, group):
+                    place, column = kept.places[number], found[workload, part.number, kind, group, number]
                     line = line_of(keeping, part, group, number)
-                    cover = {way: kept.covers(part, place, way[0], kind) for way in line}
-                    there = {way: kept.found(part, place, kind, kept.ages[way[1]]) for way in line}
-                    all_of_it = kept.most(part, kind)
+                    own = [
+                        (kept.found(part, place, kind, kept.ages[way[1]]), (c, kept.covers(part, place, way[0], kind)))
+                        for way, c in line.items()
+                    ]
+                    own = [(share, term) for share, term in own if share > 0.0 and term[1] > 0.0]
                     label = f"{workload},{part.number},{kind},{group},{place.name}"
-                    own = [(line[way], -cover[way] * there[way]) for way in line if cover[way] > 0.0]
-                    yield at_most(f"there[{label}]", [(mine, 1.0), *own], 0.0)
-                    if not faster:
-                        faster = [(mine, 1.0)]
-                        continue
-                    # vacuous where the place is not in use, or has not this kind: then the faster ones say it
-                    less = [(line[w], all_of_it - there[w]) for w in line if cover[w] > 0.0]
-                    together = [*faster, (mine, 1.0), *((c, -all_of_it * k) for c, k in begun), *less]
-                    yield at_most(f"recent[{label}]", together, 0.0)
-                    for share in sorted({cover[w] for w in line if 0.0 < cover[w] < 1.0}):
-                        some = [(line[w], share * (all_of_it - there[w])) for w in line if cover[w] == share]
-                        rest = [(c, -(1.0 + share) * all_of_it * k) for c, k in begun]
-                        rest += [(line[w], all_of_it) for w in line if cover[w] == share]
-                        weighted = [(c, share * k) for c, k in faster]
-                        yield at_most(f"admitted[{label}]", [*weighted, (mine, 1.0), *rest, *some], 0.0)
-                    faster = [*faster, (mine, 1.0)]
+                    there = [(c, -share * k) for share, (c, k) in own]
+                    yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
+                    mine.append((column, 1.0))
+                    if lines and own:
+                        yield from _together(model, label, mine, [*lines, *own], begun)
+                    lines += own
+
+
+def _together(
+    model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
+) -> Iterator[Row]:
+    r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1})\,u_l$.
+
+    $u_l \le x$ and $u_l \le \sum_{F(T_j) \ge F_l} a\,y$ is the load of which some place has what returned so late.
+    """
+    levels: list[float] = []
+    for share in sorted(share for share, _ in lines):
+        if not levels or share > levels[-1] * (1.0 + 1e-9):
+            levels.append(share)
+    terms, before = list(found), 0.0
+    for number, level in enumerate(levels):
+        column = model.column()
+        yield at_most(f"some[{label},{number}]", [(column, 1.0), *((c, -k) for c, k in begun)], 0.0)
+        late = [(c, -k) for share, (c, k) in lines if share >= level * (1.0 - 1e-9)]
+        yield at_most(f"late[{label},{number}]", [(column, 1.0), *late], 0.0)
+        terms.append((column, before - level))
+        before = level
+    yield at_most(f"recent[{label}]", terms, 0.0)
 
 
 def within(data: Data, keeping: Keeping, flows: Flows, load_name: str) -> Iterator[Row]:

@@ -41,7 +41,7 @@ def at_load(
     load = flows.add(model, data, LOAD, units, one, links, warm=True)
     keep.load(model, data, keeping, load, data.instance.rate * data.tick)
     keep.regime(model, data, keeping, load)
-    model.rows.extend(keep.available(data, keeping, load))
+    model.rows.extend(keep.available(model, data, keeping, load))
     room.written(model, data, keeping, load)
     alive = {number: room.alive(model, data, keeping, number, load) for number in keeping.pieces}
     model.rows.extend(room.rows(data, keeping, load, alive))

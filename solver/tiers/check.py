@@ -217,7 +217,7 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
     begun = _begun(plan, name, group)
     for part in kept.of(name):
         so_far = 0.0
-        bounds = [0.0] * len(kept.kinds)
+        lines: dict[int, list[tuple[float, float]]] = {kind: [] for kind in kept.kinds}
         for number in kept.chain(name, group):
             place, use = kept.places[number], plan.tiers[number]
             mine = sum(
@@ -238,21 +238,26 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
             own = 0.0
             for kind in kept.kinds:
                 cover = kept.covers(part, place, _policy(place, use), kind) if keeps else 0.0
-                there = sum(
-                    one.rate * kept.weight(part, kind) * part.found(one.age_s, _copies(part, place))
-                    for row in keeps
-                    for one in row.ages
-                )
-                own += cover * there
-                rest = max(0.0, begun - rates) * kept.most(part, kind)
-                best = min(bounds[kind] + cover * there, there + rest) if cover else bounds[kind]
-                bounds[kind] = max(bounds[kind], best)
+                ages = [one for row in keeps for one in row.ages]
+                shares = [kept.weight(part, kind) * part.found(one.age_s, _copies(part, place)) for one in ages]
+                own += sum(cover * one.rate * share for one, share in zip(ages, shares, strict=True))
+                lines[kind] += [(share, cover * one.rate) for one, share in zip(ages, shares, strict=True)]
             so_far += mine
             if over(mine, own):
                 yield f"found[{name},{part.number},{group},{place.name}]: {mine:.6g} of {own:.6g} requests/s"
-            if over(so_far, sum(bounds)):
+            together = sum(_together(some, begun) for some in lines.values())
+            if over(so_far, together):
                 label = f"found[{name},{part.number},{group},{place.name}]"
-                yield f"{label}: {so_far:.6g} of {sum(bounds):.6g} with faster ones"
+                yield f"{label}: {so_far:.6g} of {together:.6g} with faster ones"
+
+
+def _together(lines: list[tuple[float, float]], begun: float) -> float:
+    """Requests/s that find what some place has: of those that return as late as a share says, no more than there are."""
+    total = before = 0.0
+    for share in sorted({share for share, _ in lines}):
+        total += (share - before) * min(begun, sum(rate for other, rate in lines if other >= share))
+        before = share
+    return total
 
 
 def _policy(place: Place, use: TierUse) -> Policy:

@@ -73,7 +73,9 @@ class Kept:
         if memory is None or part.most <= 0.0:
             return 1.0
         tokens = sum(self._tokens(name) * w.rate for name, w in self.instance.workloads.items() if w.reuse)
-        return min(1.0, part.found(memory / tokens if tokens else 1e9, place.spread) / (part.most / place.spread))
+        copies = self._copies(part, place)
+        seen = part.found(memory / tokens if tokens else 1e9, copies)
+        return min(1.0, seen / (part.most if part.prompt else part.most / copies))
 
     def _tokens(self, workload: str) -> float:
         one = self.instance.workloads[workload]
