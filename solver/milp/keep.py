@@ -142,7 +142,7 @@ def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float)
             for part in range(len(kept.of(workload))) if apart else [None]:
                 line: dict[Way, int] = {}
                 for (policy, age), column in keeping.ways[number].items():
-                    ages = range(len(kept.ages)) if apart else [age]
+                    ages = kept.own_ages(workload, part, number) if part is not None else [age]
                     if model.upper[column] <= 0.0:
                         continue
                     for each in ages:
@@ -293,57 +293,6 @@ def ending(data: Data, index: int, workload: str) -> bool:
     """Whether requests of a workload stay on units of a candidate until their end."""
     stage = data.candidates[index].stage
     return stage in ("both", "decode") or (stage == "prefill" and not data.instance.workloads[workload].decodes)
-
-
-def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
-    r"""What is found was there: at each place $\varphi \le \sum_{p,j} a_p F(T_j)\,y$, and nobody finds it at two: see
-    :func:`_together`.
-    """
-    kept = keeping.kept
-    found = keeping.found[flows.name]
-    for workload, group in pairs(data, flows):
-        begun = beginning(data, flows, workload, group)
-        for part in kept.of(workload):
-            for kind in kept.kinds:
-                mine: list[Term] = []
-                lines: list[tuple[float, Term]] = []
-                for number in kept.chain(workload, group):
-                    place, column = kept.places[number], found[workload, part.number, kind, group, number]
-                    line = line_of(keeping, part, group, number)
-                    own = [
-                        (kept.found(part, place, kind, kept.ages[way[1]]), (c, kept.covers(part, place, way[0], kind)))
-                        for way, c in line.items()
-                    ]
-                    own = [(share, term) for share, term in own if share > 0.0 and term[1] > 0.0]
-                    label = f"{workload},{part.number},{kind},{group},{place.name}"
-                    there = [(c, -share * k) for share, (c, k) in own]
-                    yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
-                    mine.append((column, 1.0))
-                    if lines and own:
-                        yield from _together(model, label, mine, [*lines, *own], begun)
-                    lines += own
-
-
-def _together(
-    model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
-) -> Iterator[Row]:
-    r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1})\,u_l$.
-
-    $u_l \le x$ and $u_l \le \sum_{F(T_j) \ge F_l} a\,y$ is the load of which some place has what returned so late.
-    """
-    levels: list[float] = []
-    for share in sorted(share for share, _ in lines):
-        if not levels or share > levels[-1] * (1.0 + 1e-9):
-            levels.append(share)
-    terms, before = list(found), 0.0
-    for number, level in enumerate(levels):
-        column = model.column()
-        yield at_most(f"some[{label},{number}]", [(column, 1.0), *((c, -k) for c, k in begun)], 0.0)
-        late = [(c, -k) for share, (c, k) in lines if share >= level * (1.0 - 1e-9)]
-        yield at_most(f"late[{label},{number}]", [(column, 1.0), *late], 0.0)
-        terms.append((column, before - level))
-        before = level
-    yield at_most(f"recent[{label}]", terms, 0.0)
 
 
 def within(data: Data, keeping: Keeping, flows: Flows, load_name: str) -> Iterator[Row]:

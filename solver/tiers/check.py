@@ -252,7 +252,7 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
 
 
 def _together(lines: list[tuple[float, float]], begun: float) -> float:
-    """Requests/s that find what some place has: of those that return as late as a share says, no more than there are."""
+    """Requests/s that find what some place has; of those that return so late, no more than there are."""
     total = before = 0.0
     for share in sorted({share for share, _ in lines}):
         total += (share - before) * min(begun, sum(rate for other, rate in lines if other >= share))

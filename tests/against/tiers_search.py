@@ -55,9 +55,7 @@ class Case:
 def case(instance: Instance, ages: tuple[float, ...]) -> Case:
     (scheme,) = instance.schemes.allow
     kinds = ["prefill", "decode"] if scheme.startswith("pd") else [scheme]
-    built = Case(
-        instance, own.units(instance, kinds), own.places(instance), own.parts(instance), ages, Sums(instance)
-    )
+    built = Case(instance, own.units(instance, kinds), own.places(instance), own.parts(instance), ages, Sums(instance))
     for name, workload in instance.workloads.items():
         if workload.targets.ttft is None:
             continue
@@ -336,7 +334,9 @@ class Program:
                     rate = self._sums(part, number, way)[1]
                     if place.said.holds == "exclusive":
                         above = self._above(chain, one, number)
-                        rate = part.left - (part.hit * part.share(above[1].age, self.case.places[above[0]]) if above else 0)
+                        rate = part.left - (
+                            part.hit * part.share(above[1].age, self.case.places[above[0]]) if above else 0
+                        )
                     terms.append((load, max(0.0, rate) * self.rate(name) / size))
             if place.store is not None and self.instance.schemes.allow == ["pd-pooled"]:
                 each = payload(self.instance, self.instance.workloads[name]) * self.rate(name) / size
