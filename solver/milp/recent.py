@@ -1,10 +1,11 @@
-r"""What is found was there: no more at a place than it keeps, and with all faster places no more than some of them keeps."""
+"""What is found was there: no more at a place than it keeps, with all faster ones no more than some of them keep."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from solver.data import Data
+from solver.milp.ages import Way
 from solver.milp.flows import Flows
-from solver.milp.keep import Keeping, Way, beginning, line_of, pairs
+from solver.milp.keep import Keeping, beginning, line_of, pairs
 from solver.milp.model import Model, Row, Term, at_most
 from solver.tiers.data import Kept
 from solver.tiers.parts import Part
