@@ -68,7 +68,8 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
     served = {name: instance.workloads[name] for name in unit.demand}
     if unit.shared is not None:
         return _use(unit, replace(unit, device=cut.device, cut=cut), instance)
-    kind, gpu, scale = unit.kind, cut.device, (1.0, 1.0)
+    kind, gpu = unit.kind, cut.device
+    scale: tuple[float, ...] = (1.0, 1.0)
     if unit.tau is not None:
         built = paced.at(kind, shape, gpu, served, unit.tau)
         if built is None or set(built.demand) != set(served):
@@ -86,8 +87,8 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
     first_tokens = {name: units.costs(shape, gpu, served[name]).first_token for name in unit.first}
     charges = candidates.charges(instance, kind, shape, topology, unit.group, cut, served)
     hits = states.hits(kind, shape, gpu, served, demand, scale)
-    again = replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, hits=hits)
-    return replace(again, device=gpu, cut=cut)
+    slower_one = replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, hits=hits)
+    return replace(slower_one, device=gpu, cut=cut)
 
 
 def _use(unit: Candidate, new: Candidate, instance: Instance) -> Candidate | None:
