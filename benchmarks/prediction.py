@@ -36,24 +36,28 @@ class Sizes:
 
 
 def part(trace: Trace, begin: float, end: float) -> Trace:
-    """The requests from ``begin`` on and before ``end``, in s since the first."""
-    store, requests, times = Store(), 0, [0.0]
-    accesses = inputs = outputs = 0
+    """The requests from ``begin`` on and before ``end``, in s since the first; there is one at least."""
+    store, made, start = Store(), list[Chunk](), 0.0
     for chunk in trace.chunks():
         low, high = (int(np.searchsorted(chunk.times, at)) for at in (begin, end))
-        if low == high:
-            continue
-        blocks = chunk.blocks[chunk.starts[low] : chunk.starts[high]]
-        start = float(chunk.times[low]) if not requests else begin_at
-        begin_at = start
-        starts = chunk.starts[low : high + 1] - chunk.starts[low]
-        made = Chunk(chunk.times[low:high] - start, chunk.inputs[low:high], chunk.outputs[low:high], starts, blocks)
-        store.put(made)
-        requests, times = requests + high - low, [float(made.times[-1])]
-        accesses, inputs = accesses + len(blocks), inputs + int(made.inputs.sum())
-        outputs += int(made.outputs.sum())
-    size = trace.block_tokens
-    return Trace(trace.format, store, requests, 0.0, times[-1], size, accesses, trace.distinct, inputs, outputs)
+        if low < high:
+            start = start if made else float(chunk.times[low])
+            blocks = chunk.blocks[chunk.starts[low] : chunk.starts[high]]
+            starts = chunk.starts[low : high + 1] - chunk.starts[low]
+            made.append(Chunk(chunk.times[low:high] - start, chunk.inputs[low:high], chunk.outputs[low:high], starts, blocks))
+            store.put(made[-1])
+    return Trace(
+        format=trace.format,
+        store=store,
+        requests=sum(len(one.times) for one in made),
+        start=0.0,
+        span=float(made[-1].times[-1]),
+        block_tokens=trace.block_tokens,
+        accesses=sum(len(one.blocks) for one in made),
+        distinct=trace.distinct,
+        input_tokens=sum(int(one.inputs.sum()) for one in made),
+        output_tokens=sum(int(one.outputs.sum()) for one in made),
+    )
 
 
 def instance(found: Fitted, sizes: Sizes, block_tokens: int) -> Instance:
@@ -88,11 +92,14 @@ def instance(found: Fitted, sizes: Sizes, block_tokens: int) -> Instance:
     return made.model_copy(update={"tiers": {HBM: Tier.model_validate({"in": []}), **made.tiers}})
 
 
-def predict(trace: Trace, sizes: Sizes) -> Outcome:
-    """The second half under the plan of the first."""
+def predict(trace: Trace, sizes: Sizes, same_load: bool = False) -> Outcome:
+    """The second half under the plan of the first.
+
+    same_load: capacities are multiplied by the input tokens/s of the second half over those of the first.
+    """
     middle, size = trace.span / 2.0, trace.block_tokens or 0
-    first = part(trace, 0.0, middle)
-    found = fit(reuse.of_trace(first), size, middle)
+    halves = part(trace, 0.0, middle), part(trace, middle, np.inf)
+    found = fit(reuse.of_trace(halves[0]), size, middle)
     plan = solve(instance(found, sizes, size), Options(Limits(), plan_only=True, reasons=False))
-    later = next(float(chunk.times[i]) for chunk in trace.chunks() for i in [int(np.searchsorted(chunk.times, middle))] if i < len(chunk.times))
-    return replayed(trace, planned(plan, None), first.requests, later, scaled=False)
+    scale = halves[1].input_tokens / halves[0].input_tokens if same_load else 1.0
+    return replayed(trace, planned(plan, None), halves[0].requests, trace.span - halves[1].span, scale)

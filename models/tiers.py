@@ -110,7 +110,7 @@ class Tier(Described):
     write_policy: Annotated[list[Policy], BeforeValidator(_listed), Field(min_length=1)] | None = None
     """Policies to choose from: `all`, `second_hit`, `on_eviction`, `never`."""
     admission: Count | None = None
-    """Requests whose state `second_hit` remembers to have seen; default: all there ever were."""
+    """Tokens whose state `second_hit` remembers to have seen; default: all there ever were."""
     eviction: Literal["lru", "ttl"] = "lru"
     """`lru`: one retention time for all. `ttl`: each workload its own."""
     headroom: Annotated[float, Field(ge=1.0, le=10.0)] = 1.25
@@ -147,6 +147,7 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
         yield from _places(tier, path, groups, stores, mapping(hardware.get("links")))
         yield from _pieces(tier, path)
         yield from _policies(tier, path)
+    yield from _exclusive(data)
     for name, workload in entries(data.get("workloads")):
         if workload.get("reuse") is not None and mapping(mapping(data.get("limits")).get("spare")):
             accepted = "one of the two"
@@ -166,7 +167,8 @@ def _kind(name: str, tier: dict[str, Any], path: Path) -> Iterator[Problem]:
     elif len(stated) != 1:
         accepted = "one of capacity (memory of a server), drives, store"
         yield problem(path, "says nothing of where state is kept" if not stated else "says it twice", None, accepted)
-    for key, kind in (("endurance", "drives"), ("price_per_step", "capacity"), ("nodes", "store")):
+    needed = (("endurance", "drives"), ("price_per_step", "capacity"), ("bandwidth", "capacity"), ("nodes", "store"))
+    for key, kind in needed:
         if tier.get(key) is not None and tier.get(kind) is None and name != HBM:
             yield problem((*path, key), f"stands without {kind}", None, f"{kind}, or none of it")
 
@@ -236,6 +238,24 @@ def _pieces(tier: dict[str, Any], path: Path) -> Iterator[Problem]:
         yield problem((*path, "capacity", "step"), "is more than max", capacity["step"], f"at most {capacity['max']}")
     elif step > 0 and most / step > 10**4:
         yield problem((*path, "capacity", "step"), f"{most / step:,.0f} steps", capacity["step"], "10,000 or fewer")
+
+
+def _exclusive(data: dict[str, Any]) -> Iterator[Problem]:
+    """What an exclusive tier has is known only where the faster ones have all state, for one time each."""
+    faster: list[tuple[str, dict[str, Any]]] = []
+    tiers = dict(entries(data.get("tiers")))
+    for name, tier in sorted(tiers.items(), key=lambda one: one[0] != HBM):
+        faster.append((name, tier))
+        if tier.get("holds") != "exclusive":
+            continue
+        path: Path = ("tiers", name, "holds")
+        for other, one in faster:
+            if one.get("eviction") == "ttl":
+                yield problem(path, f"not supported yet beside a time to live ({other})", "exclusive", "eviction: lru")
+            policies = _listed(one.get("write_policy"))
+            if isinstance(policies, list) and "second_hit" in policies:
+                message = f"not supported yet behind second_hit ({other})"
+                yield problem(path, message, "exclusive", f"another write_policy of {other}, or inclusive")
 
 
 def _policies(tier: dict[str, Any], path: Path) -> Iterator[Problem]:

@@ -14,8 +14,9 @@ from solver.settled import EASY, calmest, numbers, read
 
 
 def load(data: Data, counts: Sequence[int]) -> Settled | None:
-    """Flows at the stated arrivals, as much of them as the units can serve; of those, the ones that find the most bytes
-    of state, as near to the GPUs as can be. None where they cannot be found.
+    """Flows at the stated arrivals, as much of them as the units can serve; of those, the ones that leave the most
+    throughput at capacity, then those that find the most bytes of state, as near to the GPUs as can be. None where they
+    cannot be found.
     """
     instance = data.instance
     model = Model()
@@ -34,12 +35,19 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
         columns = dict.fromkeys(instance.workloads, part)
         served = dict.fromkeys(instance.workloads, ((part, 1.0),))
         worth = [(part, 1.0)]
+    throughput = model.column()
+    full = flows.add(model, data, "", numbers(counts, one), one, warm=True)
     found = warm.at_load(model, data, numbers(counts, one), one, None, served, data.choice)
+    warm.at_capacity(model, data, found, full, mix(data, throughput))
     session = Session(model)
     best = session.solve(worth, True, EASY)
     if not best.found or best.value is None:
         return None
     session.add(at_least("keep[value]", worth, best.value * (1.0 - 1e-12)))
+    most_of_it = session.solve([(throughput, 1.0)], True, EASY)
+    if most_of_it.found and most_of_it.value is not None:  # what is kept leaves room for what is promised at capacity
+        best = most_of_it
+        session.add(at_least("keep[throughput]", [(throughput, 1.0)], most_of_it.value * (1.0 - 1e-9)))
     best = _nearest(session, data, found, best)
     best = calmest(session, data, found.load, best)
     settled = read(found.load, data, best.values, 1.0 / data.tick)

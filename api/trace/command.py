@@ -32,7 +32,9 @@ def trace(options: argparse.Namespace) -> int:
         if asked.plan is None:
             return found, analysis, None
         chunks = watched(found, watch, "replay of the plan")
-        return found, analysis, replayed(found, asked.plan, analysis.first, analysis.since, asked.scaled, chunks)
+        return found, analysis, replayed(
+            found, asked.plan, analysis.first, analysis.since, None if asked.scaled else 1.0, chunks
+        )
 
     found, analysis, outcome = interruptible(work, limits)
     document = answer(str(options.file), found, analysis, asked)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solver.data import Data
-from solver.milp import flows, keep, room
+from solver.milp import flows, keep, recent, room
 from solver.milp.flows import Flows
 from solver.milp.keep import Keeping
 from solver.milp.model import Model, Term, at_most
@@ -41,7 +41,7 @@ def at_load(
     load = flows.add(model, data, LOAD, units, one, links, warm=True)
     keep.load(model, data, keeping, load, data.instance.rate * data.tick)
     keep.regime(model, data, keeping, load)
-    model.rows.extend(keep.available(data, keeping, load))
+    model.rows.extend(recent.available(model, data, keeping, load))
     room.written(model, data, keeping, load)
     alive = {number: room.alive(model, data, keeping, number, load) for number in keeping.pieces}
     model.rows.extend(room.rows(data, keeping, load, alive))

@@ -206,7 +206,7 @@ def _room(plan: Plan, place: Place, built: dict[str, Built]) -> float:
     )
 
 
-def begun(plan: Plan, name: str, group: str) -> float:
+def _begun(plan: Plan, name: str, group: str) -> float:
     """Requests/s of a workload that begin on a group, at the load."""
     mine = [p for p in plan.pools if p.begins and p.group == group and p.part_of is None and name in p.hits]
     return sum(pool.rates[name].at_load for pool in mine if name in pool.rates)
@@ -214,10 +214,10 @@ def begun(plan: Plan, name: str, group: str) -> float:
 
 def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
     """No more is found than is there."""
-    begins = begun(plan, name, group)
+    begun = _begun(plan, name, group)
     for part in kept.of(name):
         so_far = 0.0
-        bounds = [0.0] * len(kept.kinds)
+        lines: dict[int, list[tuple[float, float]]] = {kind: [] for kind in kept.kinds}
         for number in kept.chain(name, group):
             place, use = kept.places[number], plan.tiers[number]
             mine = sum(
@@ -227,32 +227,37 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
             )
             keeps = [r for r in use.retained if (r.workload, r.part, r.group) == (name, part.number, group)]
             rates = sum(one.rate for row in keeps for one in row.ages)
-            if over(rates, begins):
-                yield f"kept[{name},{group},{place.name}]: {rates:.6g} of {begins:.6g} requests/s"
+            if over(rates, begun):
+                yield f"kept[{name},{group},{place.name}]: {rates:.6g} of {begun:.6g} requests/s"
             if (
                 keeps
                 and not place.each_apart
-                and (over(begins, rates) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
+                and (over(begun, rates) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
             ):
                 yield f"kept[{name},{group},{place.name}]: not all of the load for one time"
             own = 0.0
             for kind in kept.kinds:
                 cover = kept.covers(part, place, _policy(place, use), kind) if keeps else 0.0
-                there = sum(
-                    one.rate * kept.weight(part, kind) * part.found(one.age_s, _copies(part, place))
-                    for row in keeps
-                    for one in row.ages
-                )
-                own += cover * there
-                rest = max(0.0, begins - rates) * kept.most(part, kind)
-                best = min(bounds[kind] + cover * there, there + rest) if cover else bounds[kind]
-                bounds[kind] = max(bounds[kind], best)
+                ages = [one for row in keeps for one in row.ages]
+                shares = [kept.weight(part, kind) * part.found(one.age_s, _copies(part, place)) for one in ages]
+                own += sum(cover * one.rate * share for one, share in zip(ages, shares, strict=True))
+                lines[kind] += [(share, cover * one.rate) for one, share in zip(ages, shares, strict=True)]
             so_far += mine
             if over(mine, own):
                 yield f"found[{name},{part.number},{group},{place.name}]: {mine:.6g} of {own:.6g} requests/s"
-            if over(so_far, sum(bounds)):
+            together = sum(_together(some, begun) for some in lines.values())
+            if over(so_far, together):
                 label = f"found[{name},{part.number},{group},{place.name}]"
-                yield f"{label}: {so_far:.6g} of {sum(bounds):.6g} with faster ones"
+                yield f"{label}: {so_far:.6g} of {together:.6g} with faster ones"
+
+
+def _together(lines: list[tuple[float, float]], begun: float) -> float:
+    """Requests/s that find what some place has; of those that return so late, no more than there are."""
+    total = before = 0.0
+    for share in sorted({share for share, _ in lines}):
+        total += (share - before) * min(begun, sum(rate for other, rate in lines if other >= share))
+        before = share
+    return total
 
 
 def _policy(place: Place, use: TierUse) -> Policy:

@@ -19,6 +19,8 @@ STEPS = 24
 """Ages at which so many equal parts of what returns have returned, for each part of a prompt."""
 MOST_AGES, LEAST_AGES, MOST_LOADS = 48, 12, 4000
 """Ages at most and at least; between, so many that there are not more loads to be told apart, by age and policy."""
+OWN = 8
+"""Ages of one part, where each has times of its own."""
 AGAIN, FIRST = 1, 0
 
 
@@ -35,6 +37,10 @@ class Kept:
     def widened(self, topology: Topology, factor: Mapping[str, float]) -> "Kept":
         """The same where channels are so many times as wide."""
         return replace(self, topology=topology, places=tuple(place.widened(factor) for place in self.places))
+
+    def elsewhere(self, instance: Instance, topology: Topology) -> "Kept":
+        """The same ages for an instance with other bandwidths or efficiency."""
+        return replace(self, instance=instance, topology=topology, places=places(instance, topology))
 
     def of(self, workload: str) -> list[Part]:
         """Parts of the prompt of a workload."""
@@ -73,7 +79,9 @@ class Kept:
         if memory is None or part.most <= 0.0:
             return 1.0
         tokens = sum(self._tokens(name) * w.rate for name, w in self.instance.workloads.items() if w.reuse)
-        return min(1.0, part.found(memory / tokens if tokens else 1e9, place.spread) / (part.most / place.spread))
+        copies = self._copies(part, place)
+        seen = part.found(memory / tokens if tokens else 1e9, copies)
+        return min(1.0, seen / (part.most if part.prompt else part.most / copies))
 
     def _tokens(self, workload: str) -> float:
         one = self.instance.workloads[workload]
@@ -86,6 +94,13 @@ class Kept:
     def found_at(self, part: Part, number: int, age: float) -> float:
         """Share of the requests that return within ``age`` to a place, of any kind."""
         return part.found(age, self._copies(part, self.places[number]))
+
+    def own_ages(self, workload: str, number: int, place: int) -> list[int]:
+        """Ages to choose from for one part alone: a mixture of times needs few of them."""
+        part, copies = self.of(workload)[number], self._copies(self.of(workload)[number], self.places[place])
+        shares = [part.found(age, copies) for age in self.ages]
+        wanted = [shares[-1] * k / OWN for k in range(1, OWN + 1)]
+        return sorted({next(k for k, share in enumerate(shares) if share >= least) for least in wanted})
 
     def most(self, part: Part, kind: int) -> float:
         """Share of the requests that ever return."""

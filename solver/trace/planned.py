@@ -115,7 +115,7 @@ def planned(plan: Plan, workload: str | None) -> Planned:
     kept = check.kept_of(instance, Topology(instance.hardware))
     if not plan.tiers or [use.name for use in plan.tiers] != [place.name for place in kept.places]:
         raise BadInput([Problem(PLACE, "tells of no tiers", plan.instance, "a plan of an instance with tiers")])
-    begun = {group: check.begun(plan, name, group) for group in instance.hardware.groups}
+    begun = {group: _begun(plan, name, group) for group in instance.hardware.groups}
     group = max(begun, key=lambda one: begun[one])
     total = sum(begun.values())
     chain = [n for n in kept.chain(name, group) if plan.tiers[n].policy in WRITES and _kept(plan.tiers[n], name, group)]
@@ -147,6 +147,12 @@ def _named(instance: Instance, workload: str | None) -> str:
         message = "no workload with reuse of this name in the plan" + (f"; {guess}" if guess else "")
         raise BadInput([Problem("--workload", message, workload, accepted)])
     return workload or known[0]
+
+
+def _begun(plan: Plan, workload: str, group: str) -> float:
+    """Requests/s of a workload that begin on a group, at the load."""
+    mine = [pool for pool in plan.pools if pool.begins and pool.group == group and pool.part_of is None]
+    return sum(pool.rates[workload].at_load for pool in mine if workload in pool.rates)
 
 
 def _kept(use: TierUse, workload: str, group: str) -> bool:
@@ -227,11 +233,17 @@ class Outcome:
 
 
 def replayed(
-    trace: Trace, found: Planned, first: int, since: float, scaled: bool = True, chunks: Iterable[Chunk] | None = None
+    trace: Trace,
+    found: Planned,
+    first: int,
+    since: float,
+    scale: float | None = None,
+    chunks: Iterable[Chunk] | None = None,
 ) -> Outcome:
     """The trace under the tiers of a plan; requests before ``first``, which comes at ``since``, fill them.
 
-    A trace has mostly a part of the load that the plan is for: capacities are then as much smaller. Raises BadInput.
+    A trace has mostly a part of the load that the plan is for: without a ``scale``, capacities are as much smaller.
+    Raises BadInput.
     """
     size, seconds = trace.block_tokens, trace.span - since
     if size is None:
@@ -241,7 +253,7 @@ def replayed(
         message = "needs a rate, and all requests that count come at once"
         raise BadInput([Problem(PLACE, message, None, "a longer trace, or a shorter --warm-up")])
     rate = (trace.requests - first) / seconds
-    scale = rate / found.rate if scaled else 1.0
+    scale = rate / found.rate if scale is None else scale
     tiers = found.replayable(size, scale)
     told = replay(trace.chunks() if chunks is None else chunks, tiers, size, first=first, copies=found.copies)
     front = len(tiers) - len(found.tiers)
