@@ -250,7 +250,7 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
     begun, little = _begun(plan, name, group), CRUMB * kept.instance.workloads[name].rate
     for part in kept.of(name):
         so_far = 0.0
-        lines: dict[int, list[tuple[float, float]]] = {kind: [] for kind in kept.kinds}
+        lines: dict[int, list[tuple[float, float, float]]] = {kind: [] for kind in kept.kinds}
         for number in kept.chain(name, group):
             place, use = kept.places[number], plan.tiers[number]
             mine = sum(
@@ -274,7 +274,7 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
                 ages = [one for row in keeps for one in row.ages]
                 shares = [kept.weight(part, kind) * part.found(one.age_s, _copies(part, place)) for one in ages]
                 own += sum(cover * one.rate * share for one, share in zip(ages, shares, strict=True))
-                lines[kind] += [(share, cover * one.rate) for one, share in zip(ages, shares, strict=True)]
+                lines[kind] += [(share, one.rate, cover) for one, share in zip(ages, shares, strict=True)]
             so_far += mine
             if over(mine, own, little):
                 yield f"found[{name},{part.number},{group},{place.name}]: {mine:.6g} of {own:.6g} requests/s"
@@ -284,11 +284,17 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
                 yield f"{label}: {so_far:.6g} of {together:.6g} with faster ones"
 
 
-def _together(lines: list[tuple[float, float]], begun: float) -> float:
-    """Requests/s that find what some place has: of those that return as late as a share says, no more than there are."""
+def _together(lines: list[tuple[float, float, float]], begun: float) -> float:
+    """Requests/s that find what some place has, of lines of (share that returns so soon, load, share that is there): of
+    each level no more than there are, where most of them is there first.
+    """
     total = before = 0.0
-    for share in sorted({share for share, _ in lines}):
-        total += (share - before) * min(begun, sum(rate for other, rate in lines if other >= share))
+    for share in sorted({share for share, _, _ in lines}):
+        left = begun
+        for cover in sorted({cover for _, _, cover in lines}, reverse=True):
+            some = min(left, sum(rate for other, rate, one in lines if other >= share and one == cover))
+            total += (share - before) * cover * some
+            left -= some
         before = share
     return total
 
