@@ -252,7 +252,8 @@ def _exclusive(data: dict[str, Any]) -> Iterator[Problem]:
         for other, one in faster:
             if one.get("eviction") == "ttl":
                 yield problem(path, f"not supported yet beside a time to live ({other})", "exclusive", "eviction: lru")
-            if "second_hit" in (_listed(one.get("write_policy")) or []):
+            policies = _listed(one.get("write_policy"))
+            if isinstance(policies, list) and "second_hit" in policies:
                 message = f"not supported yet behind second_hit ({other})"
                 yield problem(path, message, "exclusive", f"another write_policy of {other}, or inclusive")
 

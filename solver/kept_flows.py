@@ -14,8 +14,9 @@ from solver.settled import EASY, calmest, numbers, read
 
 
 def load(data: Data, counts: Sequence[int]) -> Settled | None:
-    """Flows at the stated arrivals, as much of them as the units can serve; of those, the ones that leave
-    the most throughput at capacity, then those that find the most bytes of state, as near to the GPUs as can be. None where they cannot be found.
+    """Flows at the stated arrivals, as much of them as the units can serve; of those, the ones that leave the most
+    throughput at capacity, then those that find the most bytes of state, as near to the GPUs as can be. None where they
+    cannot be found.
     """
     instance = data.instance
     model = Model()

@@ -265,7 +265,9 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
             if (
                 keeps
                 and not place.each_apart
-                and (over(begun, rates, little) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
+                and (
+                    over(begun, rates, little) or any(one.age_s != use.retention_s for row in keeps for one in row.ages)
+                )
             ):
                 yield f"kept[{name},{group},{place.name}]: not all of the load for one time"
             own = 0.0

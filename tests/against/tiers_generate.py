@@ -1,4 +1,4 @@
-"""Random small instances that keep state: one group, one model, one scheme, sized so that each limit binds now and then."""
+"""Random small instances that keep state, of one model and one scheme, sized so that limits bind now and then."""
 
 import math
 import random
@@ -24,7 +24,8 @@ def document(seed: int) -> dict[str, Any]:
     for again in range(1000):
         found = _document(random.Random(seed * 1000 + again), seed)
         try:
-            if found is not None and build(files.parse(files.dump(found))):
+            if found is not None:
+                build(files.parse(files.dump(found)))
                 return found
         except BadInput:  # what is not supported together
             continue
@@ -69,7 +70,7 @@ def _document(draw: random.Random, seed: int) -> dict[str, Any] | None:
     if not kept.fits(plain, kinds):
         return None
     cold = sum(
-        max(unit.takes[name][0]) for unit in kept.units(plain, kinds) for name in plain.workloads
+        max(unit.takes[name][0]) for unit in kept.units(plain, kinds) for name in unit.takes
     )  # GPUs for one request/s of each
     load = draw.uniform(0.3, 0.95) * sum(group.cards for group in plain.hardware.groups.values())
     load *= len(plain.hardware.groups)
@@ -170,16 +171,19 @@ def _policy(draw: random.Random) -> dict[str, Any]:
     return found
 
 
-def _tiers(draw: random.Random, data: dict[str, Any], made: float, servers: int) -> dict[str, Any]:
-    tiers: dict[str, Any] = {}
-    common = lambda: {  # noqa: E731
+def _common(draw: random.Random) -> dict[str, Any]:
+    return {
         **({"eviction": "ttl"} if draw.random() < 0.25 else {}),
         **({"routing": "random"} if draw.random() < 0.2 else {}),
         **({"fetch": "layer-wise"} if draw.random() < 0.15 else {}),
         **({"headroom": 1.0} if draw.random() < 0.15 else {}),
     }
+
+
+def _tiers(draw: random.Random, data: dict[str, Any], made: float, servers: int) -> dict[str, Any]:
+    tiers: dict[str, Any] = {}
     if draw.random() < 0.3:
-        tiers["hbm"] = {k: v for k, v in common().items() if k != "fetch"}
+        tiers["hbm"] = {k: v for k, v in _common(draw).items() if k != "fetch"}
     size = made * math.exp(draw.uniform(2.0, 6.0)) / servers
     if draw.random() < 0.7:
         tiers["dram"] = {
@@ -187,7 +191,7 @@ def _tiers(draw: random.Random, data: dict[str, Any], made: float, servers: int)
             "price_per_step": f"{draw.choice((0.03, 0.2)):.3g}/h",
             **({"bandwidth": f"{made / servers * math.exp(draw.uniform(-0.5, 2.0)):.7g} B/s"}),
             **_policy(draw),
-            **common(),
+            **_common(draw),
         }
         if draw.random() < 0.3:
             del tiers["dram"]["bandwidth"]
@@ -199,7 +203,7 @@ def _tiers(draw: random.Random, data: dict[str, Any], made: float, servers: int)
             drives["count"] = draw.choice((1, 2))
         else:
             drives |= {"max": draw.choice((2, 4)), "price": f"{draw.choice((0.02, 0.15)):.3g}/h"}
-        tiers["ssd"] = {"drives": drives, **_policy(draw), **common()}
+        tiers["ssd"] = {"drives": drives, **_policy(draw), **_common(draw)}
         if draw.random() < 0.6:
             day = made / servers * 86_400.0 / each * math.exp(draw.uniform(-2.5, 0.5))
             tiers["ssd"]["endurance"] = {"writes_per_day": min(9e3, day), "life": "3 year", "amplification": 1.5}
@@ -209,7 +213,7 @@ def _tiers(draw: random.Random, data: dict[str, Any], made: float, servers: int)
         if "dram" in tiers and "ssd" in tiers:
             del tiers["ssd"]
     if "stores" in data["hardware"] and len(tiers) < 3 and draw.random() < 0.7:
-        tiers["shared"] = {"store": "pool", **_policy(draw), **common()}
+        tiers["shared"] = {"store": "pool", **_policy(draw), **_common(draw)}
         if draw.random() < 0.5:
             tiers["shared"]["nodes"] = {
                 "max": 3,

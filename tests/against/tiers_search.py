@@ -54,10 +54,8 @@ class Case:
 
 def case(instance: Instance, ages: tuple[float, ...]) -> Case:
     (scheme,) = instance.schemes.allow
-    kinds = ["prefill", "decode"] if scheme.startswith("pd") else [scheme]
-    built = Case(
-        instance, own.units(instance, kinds), own.places(instance), own.parts(instance), ages, Sums(instance)
-    )
+    kinds = ["prefill", "decode"] if scheme.startswith("pd") else [str(scheme)]
+    built = Case(instance, own.units(instance, kinds), own.places(instance), own.parts(instance), ages, Sums(instance))
     for name, workload in instance.workloads.items():
         if workload.targets.ttft is None:
             continue
@@ -321,7 +319,8 @@ class Program:
                 if self.case.places[number].said.holds == "exclusive" and above is not None:
                     bytes_ = max(0.0, bytes_ - self._sums(part, *above)[0])
                 if self.case.places[number].hbm and part.prompt:
-                    bytes_ = 0.0
+                    mine = [u for u in self.case.units if u.group == group and u.begins]
+                    bytes_ = 0.0 if all(unit.prompts for unit in mine) else part.hit
                 terms.append((column, bytes_ * self.rate(name)))
         return terms
 
@@ -340,7 +339,9 @@ class Program:
                     rate = self._sums(part, number, way)[1]
                     if place.said.holds == "exclusive":
                         above = self._above(chain, one, number)
-                        rate = part.left - (part.hit * part.share(above[1].age, self.case.places[above[0]]) if above else 0)
+                        rate = part.left - (
+                            part.hit * part.share(above[1].age, self.case.places[above[0]]) if above else 0
+                        )
                     terms.append((load, max(0.0, rate) * self.rate(name) / size))
             if place.store is not None and self.instance.schemes.allow == ["pd-pooled"]:
                 each = payload(self.instance, self.instance.workloads[name]) * self.rate(name) / size
