@@ -79,9 +79,10 @@ def _whole(
 def _together(
     model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
 ) -> Iterator[Row]:
-    r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1})\,u_l$.
+    r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1}) \sum_a a\,u_{l,a}$.
 
-    $u_l \le x$ and $u_l \le \sum_{F(T_j) \ge F_l} a\,y$ is the load of which some place has what returned so late.
+    $u_{l,a} \le \sum_{F(T_j) \ge F_l} y$ is the load of which places that have the share a have what returned so late,
+    each request counted where it is found most: $\sum_a u_{l,a} \le x$.
     """
     levels: list[float] = []
     for share in sorted(share for share, _ in lines):
@@ -89,10 +90,15 @@ def _together(
             levels.append(share)
     terms, before = list(found), 0.0
     for number, level in enumerate(levels):
-        column = model.column()
-        yield at_most(f"some[{label},{number}]", [(column, 1.0), *((c, -k) for c, k in begun)], 0.0)
-        late = [(c, -k) for share, (c, k) in lines if share >= level]
-        yield at_most(f"late[{label},{number}]", [(column, 1.0), *late], 0.0)
-        terms.append((column, before - level))
+        late: dict[float, list[Term]] = {}
+        for share, (c, k) in lines:
+            if share >= level:
+                late.setdefault(k, []).append((c, -1.0))
+        columns = {k: model.column() for k in late}
+        for k, some in late.items():
+            yield at_most(f"late[{label},{number},{k:.3g}]", [(columns[k], 1.0), *some], 0.0)
+            terms.append((columns[k], k * (before - level)))
+        everybody = [*((c, 1.0) for c in columns.values()), *((c, -k) for c, k in begun)]
+        yield at_most(f"some[{label},{number}]", everybody, 0.0)
         before = level
     yield at_most(f"recent[{label}]", terms, 0.0)

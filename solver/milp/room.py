@@ -3,6 +3,7 @@ r"""Room for kept state: bytes that are alive, bandwidth for reading and writing
 Rows of a place are over what it is told in (its size, or its bandwidth, with every piece), so that they are near one.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -109,7 +110,8 @@ def rows(data: Data, keeping: Keeping, flows: Flows, kept_bytes: Mapping[int, Se
             continue
         unit, label = size(keeping, number), f"tier[{place.name}]{flows.name}"
         pieces = keeping.pieces[number]
-        held = [(c, k / unit) for c, k in (*kept_bytes[number], *waiting)]
+        waits = [term for terms in waiting.values() for term in terms]
+        held = [(c, k / unit) for c, k in (*kept_bytes[number], *waits)]
         yield from _fits(label, held, place.size, pieces, unit, flows.time)
         read, wrote = _read(data, keeping, flows, number), _written(data, keeping, flows, number)
         for word, amount, pipe in (
@@ -129,36 +131,47 @@ def _fits(name: str, terms: list[Term], have: Pieces, pieces: int, unit: float, 
         yield at_most(name, [*terms, (pieces, -have.each / unit), (one, -have.there / unit)], 0.0)
 
 
-def _waiting(data: Data, keeping: Keeping, flows: Flows, number: int) -> list[Term]:
-    r"""Bytes of requests that wait for tools: $V \tau q$ (byte-seconds, section 9.5.2)."""
-    place, terms = keeping.kept.places[number], list[Term]()
+def _waiting(data: Data, keeping: Keeping, flows: Flows, number: int) -> dict[str, list[Term]]:
+    r"""Bytes of requests that wait for tools, by workload: $V \tau q$ (byte-seconds, section 9.5.2)."""
+    place, found = keeping.kept.places[number], dict[str, list[Term]]()
     for (workload, _, n), column in keeping.paused[flows.name].items():
         wait = data.instance.workloads[workload].tool_wait
         if n == number and wait is not None:
             each = keeping.kept.paused(workload) * wait.mean * place.said.headroom
-            terms.append((column, each * scale(data, workload)))
-    return terms
+            found.setdefault(workload, []).append((column, each * scale(data, workload)))
+    return found
 
 
 def _hbm(
-    data: Data, keeping: Keeping, flows: Flows, number: int, alive_: Sequence[Term], waiting: list[Term]
+    data: Data,
+    keeping: Keeping,
+    flows: Flows,
+    number: int,
+    alive_: Sequence[Term],
+    waiting: Mapping[str, Sequence[Term]],
 ) -> Iterator[Row]:
     r"""State fits in what units leave free: $\le \sum_c n_c\,room_c$; prefixes where requests begin, those that wait
-    where they stay.
+    where requests of their workload stay. One row for every set of units of which each has some of it.
     """
     place = keeping.kept.places[number]
     mine = [i for i, c in enumerate(data.candidates) if (c.group, c.model) == (place.group, place.model) and not c.face]
-    begin = {i for i in mine if data.candidates[i].begins and data.candidates[i].hits}
-    stay = {i for i in mine if any(ending(data, i, w) for w in data.candidates[i].demand)}
+    sorts: dict[frozenset[int], list[Term]] = {}
+    words: dict[frozenset[int], list[str]] = {}
+    begin = frozenset(i for i in mine if data.candidates[i].begins and data.candidates[i].hits)
+    stays = {w: frozenset(i for i in mine if ending(data, i, w) and w in data.candidates[i].demand) for w in waiting}
+    stated = [("prefixes", begin, alive_), *((f"waits {w}", stays[w], terms) for w, terms in waiting.items())]
+    for word, units, terms in stated:
+        if terms:
+            sorts.setdefault(units, []).extend(terms)
+            words.setdefault(units, []).append(word)
     gib = 2.0**30
-    for word, terms, units in (
-        ("", [*alive_, *waiting], begin | stay),
-        (",prefixes", alive_, begin),
-        (",waits", waiting, stay),
-    ):
-        if terms and (word == "" or (alive_ and waiting) or units != begin | stay):
-            room = [(c, -k * data.candidates[i].room / gib) for i in units for c, k in flows.units[i]]
-            yield at_most(f"tier[{place.name}{word}]{flows.name}", [*((c, k / gib) for c, k in terms), *room], 0.0)
+    for count in range(1, len(sorts) + 1):
+        for some in itertools.combinations(sorts, count):
+            units = frozenset[int]().union(*some)
+            room = [(c, -k * data.candidates[i].room / gib) for i in sorted(units) for c, k in flows.units[i]]
+            held = [(c, k / gib) for one in some for c, k in sorts[one]]
+            label = "" if count == len(sorts) else "," + "+".join(word for one in some for word in words[one])
+            yield at_most(f"tier[{place.name}{label}]{flows.name}", [*held, *room], 0.0)
 
 
 def _read(data: Data, keeping: Keeping, flows: Flows, number: int, group: str | None = None) -> list[Term]:

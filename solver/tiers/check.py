@@ -4,6 +4,7 @@ What the plan says of retention gives what is alive, what is written and what ca
 paused gives what is read.
 """
 
+import itertools
 from collections.abc import Iterator
 
 from models.instance import Instance
@@ -21,9 +22,13 @@ from solver.topology import Topology
 TOLERANCE = 1e-6
 
 
-def over(value: float, limit: float) -> bool:
-    """Whether ``value`` is above ``limit`` by more than rounding."""
-    return not value <= limit + TOLERANCE * max(abs(limit), 1e-9)
+CRUMB = 1e-2
+"""Of the rate of a workload: what rounding leaves of rates below that is told by it, not by the rate itself."""
+
+
+def over(value: float, limit: float, least: float = 1e-9) -> bool:
+    """Whether ``value`` is above ``limit`` by more than rounding, which is never less than that of ``least``."""
+    return not value <= limit + TOLERANCE * max(abs(limit), least)
 
 
 def kept_of(instance: Instance, topology: Topology) -> Kept:
@@ -164,6 +169,8 @@ def violations(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Buil
         if (use.policy == "never") != (not use.retained):
             yield f"tier[{place.name}]: kept without a policy, or not kept with one"
         yield from _fits(plan, kept, number, built)
+        if place.tier == HBM:
+            yield from _apart(plan, kept, number, built)
     for name, workload in instance.workloads.items():
         for group in instance.hardware.groups:
             yield from _available(plan, kept, name, group)
@@ -197,6 +204,32 @@ def _fits(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Itera
                 yield f"tier[{place.name},{label}] {word}: {amount:.6g} of {pipe.at(use.pieces):.6g} B/s"
 
 
+def _apart(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Iterator[str]:
+    """HBM of the units that have it: prefixes where requests begin, pauses where requests of their workload stay."""
+    place, use = kept.places[number], plan.tiers[number]
+    mine = [
+        p
+        for p in plan.pools
+        if (p.group, p.model) == (place.group, place.model) and p.part_of is None and p.shares is None
+    ]
+    begin = frozenset(p.name for p in mine if p.begins and p.hits)
+    for word in ("at_load", "at_capacity"):
+        sorts: dict[frozenset[str], float] = {begin: alive(plan, kept, number)}
+        for one in use.paused:
+            workload = kept.instance.workloads[one.workload]
+            ends = ("both", "decode") if workload.decodes else ("both", "decode", "prefill")
+            stay = frozenset(p.name for p in mine if one.workload in p.rates and p.serves in ends)
+            bytes_ = _at(one.rate, word) * one.bytes_each * (workload.tool_wait.mean if workload.tool_wait else 0.0)
+            sorts[stay] = sorts.get(stay, 0.0) + bytes_
+        for count in range(1, len(sorts) + 1):
+            for some in itertools.combinations(sorts, count):
+                units = frozenset[str]().union(*some)
+                have = sum(p.units * built[p.name].room() for p in mine if p.name in units)
+                needed = sum(sorts[one] for one in some) * place.said.headroom
+                if over(needed, have):
+                    yield f"tier[{place.name}] {word}: {needed:.6g} of {have:.6g} B on the units that have it"
+
+
 def _room(plan: Plan, place: Place, built: dict[str, Built]) -> float:
     """Bytes of whole states that units leave free."""
     return sum(
@@ -214,10 +247,10 @@ def _begun(plan: Plan, name: str, group: str) -> float:
 
 def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
     """No more is found than is there."""
-    begun = _begun(plan, name, group)
+    begun, little = _begun(plan, name, group), CRUMB * kept.instance.workloads[name].rate
     for part in kept.of(name):
         so_far = 0.0
-        lines: dict[int, list[tuple[float, float]]] = {kind: [] for kind in kept.kinds}
+        lines: dict[int, list[tuple[float, float, float]]] = {kind: [] for kind in kept.kinds}
         for number in kept.chain(name, group):
             place, use = kept.places[number], plan.tiers[number]
             mine = sum(
@@ -227,12 +260,14 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
             )
             keeps = [r for r in use.retained if (r.workload, r.part, r.group) == (name, part.number, group)]
             rates = sum(one.rate for row in keeps for one in row.ages)
-            if over(rates, begun):
+            if over(rates, begun, little):
                 yield f"kept[{name},{group},{place.name}]: {rates:.6g} of {begun:.6g} requests/s"
             if (
                 keeps
                 and not place.each_apart
-                and (over(begun, rates) or any(one.age_s != use.retention_s for row in keeps for one in row.ages))
+                and (
+                    over(begun, rates, little) or any(one.age_s != use.retention_s for row in keeps for one in row.ages)
+                )
             ):
                 yield f"kept[{name},{group},{place.name}]: not all of the load for one time"
             own = 0.0
@@ -241,21 +276,27 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
                 ages = [one for row in keeps for one in row.ages]
                 shares = [kept.weight(part, kind) * part.found(one.age_s, _copies(part, place)) for one in ages]
                 own += sum(cover * one.rate * share for one, share in zip(ages, shares, strict=True))
-                lines[kind] += [(share, cover * one.rate) for one, share in zip(ages, shares, strict=True)]
+                lines[kind] += [(share, one.rate, cover) for one, share in zip(ages, shares, strict=True)]
             so_far += mine
-            if over(mine, own):
+            if over(mine, own, little):
                 yield f"found[{name},{part.number},{group},{place.name}]: {mine:.6g} of {own:.6g} requests/s"
             together = sum(_together(some, begun) for some in lines.values())
-            if over(so_far, together):
+            if over(so_far, together, little):
                 label = f"found[{name},{part.number},{group},{place.name}]"
                 yield f"{label}: {so_far:.6g} of {together:.6g} with faster ones"
 
 
-def _together(lines: list[tuple[float, float]], begun: float) -> float:
-    """Requests/s that find what some place has; of those that return so late, no more than there are."""
+def _together(lines: list[tuple[float, float, float]], begun: float) -> float:
+    """Requests/s that find what some place has, of lines of (share that returns so soon, load, share that is there): of
+    each level no more than there are, where most of them is there first.
+    """
     total = before = 0.0
-    for share in sorted({share for share, _ in lines}):
-        total += (share - before) * min(begun, sum(rate for other, rate in lines if other >= share))
+    for share in sorted({share for share, _, _ in lines}):
+        left = begun
+        for cover in sorted({cover for _, _, cover in lines}, reverse=True):
+            some = min(left, sum(rate for other, rate, one in lines if other >= share and one == cover))
+            total += (share - before) * cover * some
+            left -= some
         before = share
     return total
 
@@ -293,7 +334,7 @@ def _states(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Built])
             row = found.setdefault((one.workload, one.part, one.group), [0.0, 0.0])
             row[0] += one.rate.at_load
             row[1] += one.rate.at_capacity
-            if over(one.rate.at_capacity, one.rate.at_load):
+            if over(one.rate.at_capacity, one.rate.at_load, CRUMB * instance.workloads[one.workload].rate):
                 yield f"within[{one.workload},{one.part},{one.group},{use.name}]: more at capacity than at the load"
             if one.bytes_per_hit != _part(kept, one.workload, one.part).hit:
                 yield f"found[{one.workload},{one.part}]: another size"
@@ -304,7 +345,7 @@ def _states(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Built])
                 return
             for word, at in (("at_load", 0), ("at_capacity", 1)):
                 total = sum(_at(load, word) for load in states)
-                if over(total, _at(pool.rates[name], word)):
+                if over(total, _at(pool.rates[name], word), CRUMB * instance.workloads[name].rate):
                     yield f"states[{name},{pool.name}] {word}: more find parts of their prompt than there are"
                 for part in range(len(states)):
                     row = found.setdefault((name, part, pool.group), [0.0, 0.0])

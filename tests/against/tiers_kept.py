@@ -175,7 +175,7 @@ def places(instance: Instance) -> list[Own]:
 
 
 def _of_servers(label: str, said: Tier, group: str, servers: int) -> Own:
-    name, each = f"{label}@{group}", {"copies": float(servers), "apart": float(servers)}
+    name, each = f"{label}@{group}", float(servers)
     if said.drives is not None:
         drives, pipes = said.drives, [("read", 0.0, said.drives.read), ("write", 0.0, said.drives.write)]
         if said.endurance is not None:
@@ -193,15 +193,18 @@ def _of_servers(label: str, said: Tier, group: str, servers: int) -> Own:
             most=most,
             price=drives.price or 0.0,
             pipes=tuple(pipes),
-            **each,
+            copies=each,
+            apart=each,
         )
     assert said.capacity is not None
     pipes = [("both", servers * said.bandwidth, 0.0)] if said.bandwidth else []
     if said.capacity.step is None:
-        return Own(name, said, group, base=servers * said.capacity.max, pipes=tuple(pipes), **each)
+        return Own(name, said, group, base=servers * said.capacity.max, pipes=tuple(pipes), copies=each, apart=each)
     most = servers * math.floor(said.capacity.max / said.capacity.step + 1e-9)
     price = said.price_per_step or 0.0
-    return Own(name, said, group, each=said.capacity.step, most=most, price=price, pipes=tuple(pipes), **each)
+    return Own(
+        name, said, group, each=said.capacity.step, most=most, price=price, pipes=tuple(pipes), copies=each, apart=each
+    )
 
 
 def _pool(instance: Instance, label: str, said: Tier) -> Own:
@@ -275,6 +278,8 @@ class Unit:
     takes: dict[str, tuple[tuple[float, ...], ...]]
     room: float
     """Bytes that it leaves free for state, beside system prompts."""
+    prompts: bool
+    """Whether these fit."""
 
     @property
     def begins(self) -> bool:
@@ -290,8 +295,11 @@ def units(instance: Instance, kinds: list[str]) -> list[Unit]:
     found, (llm,) = [], instance.models.values()
     for name, group in instance.hardware.groups.items():
         for kind in kinds:
-            (batches,) = sharing(instance, group, kind, dict(instance.workloads))
-            assert set(batches) == set(instance.workloads)
+            served = {n: w for n, w in instance.workloads.items() if kind != "decode" or w.output != 1}
+            if not served:
+                continue
+            (batches,) = sharing(instance, group, kind, served)
+            assert set(batches) == set(served)
             takes = {}
             for label, batch in batches.items():
                 workload = instance.workloads[label]
@@ -306,10 +314,10 @@ def units(instance: Instance, kinds: list[str]) -> list[Unit]:
             if kind != "prefill":
                 each = {n: contexts.state(llm, instance.workloads[n].longest_total - 1) for n in batches}
                 resident = max(batch * each[n] for n, batch in batches.items())
-            beside = max(buffer(instance, kind, w) for w in instance.workloads.values())
+            beside = max(buffer(instance, kind, w) for w in served.values())
             free = group.accelerator.memory * group.usable - Weights.of(llm).kept - resident - beside
-            prompts = sum(p.said.distinct * p.hit for p in parts(instance) if p.prompt)
-            found.append(Unit(kind, name, takes, max(0.0, free - prompts)))
+            prompts = sum(p.said.distinct * p.hit for p in parts(instance) if p.prompt and p.workload in served)
+            found.append(Unit(kind, name, takes, max(0.0, free - prompts), free >= prompts))
     return found
 
 

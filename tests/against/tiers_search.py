@@ -54,7 +54,7 @@ class Case:
 
 def case(instance: Instance, ages: tuple[float, ...]) -> Case:
     (scheme,) = instance.schemes.allow
-    kinds = ["prefill", "decode"] if scheme.startswith("pd") else [scheme]
+    kinds = ["prefill", "decode"] if scheme.startswith("pd") else [str(scheme)]
     built = Case(instance, own.units(instance, kinds), own.places(instance), own.parts(instance), ages, Sums(instance))
     for name, workload in instance.workloads.items():
         if workload.targets.ttft is None:
@@ -107,7 +107,7 @@ class Program:
     """The program of one combination; counts and pieces are whole where ``whole`` says so."""
 
     def __init__(self, case: Case, combination: Combination, whole: bool) -> None:
-        self.case, self.combination = case, combination
+        self.case, self.combination, self.whole = case, combination, whole
         self.instance = case.instance
         self.solver = pywraplp.Solver.CreateSolver("SCIP" if whole else "GLOP")
         groups = self.instance.hardware.groups
@@ -229,7 +229,7 @@ class Program:
                 ends: Rows = [
                     (c, -wait.calls)
                     for (w, u, _), c in made.begun.items()
-                    if w == name and self.case.units[u].group == group and self.case.units[u].ends
+                    if w == name and self.case.units[u].group == group and self._ends(w, u)
                 ]
                 ends += [
                     (c, -wait.calls)
@@ -241,6 +241,10 @@ class Program:
                     made.paused[name, group, number] = column = self.number()
                     there.append((column, 1.0))
                 self.row([*there, *ends], 0.0, 0.0)
+
+    def _ends(self, name: str, unit: int) -> bool:
+        """Whether requests stay on such units to their end."""
+        return self.case.units[unit].ends or self.instance.workloads[name].output == 1
 
     # what is kept
 
@@ -315,7 +319,8 @@ class Program:
                 if self.case.places[number].said.holds == "exclusive" and above is not None:
                     bytes_ = max(0.0, bytes_ - self._sums(part, *above)[0])
                 if self.case.places[number].hbm and part.prompt:
-                    bytes_ = 0.0
+                    mine = [u for u in self.case.units if u.group == group and u.begins]
+                    bytes_ = 0.0 if all(unit.prompts for unit in mine) else part.hit
                 terms.append((column, bytes_ * self.rate(name)))
         return terms
 
@@ -372,17 +377,13 @@ class Program:
 
     def room(self, made: Regime) -> None:
         for number, place in enumerate(self.case.places):
-            waits = [
-                (c, k * (wait.mean if (wait := self.instance.workloads[name].tool_wait) else 0.0))
-                for name in self.instance.workloads
-                for c, k in self._put_away_of(made, number, name)
-            ]
+            waits = {name: self._waiting(made, number, name) for name in self.instance.workloads}
             if place.hbm:
                 self._hbm(number, waits)
                 continue
             size = place.base + place.most * place.each or 1.0
             head = place.said.headroom / size
-            held = [(c, k * head) for c, k in (*self.alive[number], *waits)]
+            held = [(c, k * head) for terms in (self.alive[number], *waits.values()) for c, k in terms]
             self.row([*held, (self.pieces[number], -place.each / size)], place.base / size)
             read, put = self._read(made, number), self._put(made, number)
             for what, there, each in place.pipes:
@@ -390,23 +391,26 @@ class Program:
                 most = there + place.most * each or 1.0
                 self.row([*((c, k / most) for c, k in terms), (self.pieces[number], -each / most)], there / most)
 
-    def _put_away_of(self, made: Regime, number: int, name: str) -> Rows:
+    def _waiting(self, made: Regime, number: int, name: str) -> Rows:
+        wait = self.instance.workloads[name].tool_wait
         each = own.whole(self.instance, self.instance.workloads[name]) * self.rate(name)
-        return [(c, each) for (w, _, n), c in made.paused.items() if n == number and w == name]
+        long = wait.mean if wait is not None else 0.0
+        return [(c, each * long) for (w, _, n), c in made.paused.items() if n == number and w == name]
 
-    def _hbm(self, number: int, waits: Rows) -> None:
-        """Prefixes where requests begin, pauses where they end."""
-        place = self.case.places[number]
-        mine = [(u, c) for u, c in zip(self.case.units, self.counts, strict=True) if u.group == place.group]
-        begins = [(c, -u.room / 1e9) for u, c in mine if u.begins]
-        ends = [(c, -u.room / 1e9) for u, c in mine if u.ends]
-        kept = [(c, k * place.said.headroom / 1e9) for c, k in self.alive[number]]
-        held = [(c, k * place.said.headroom / 1e9) for c, k in waits]
-        if all(u.begins and u.ends for u, _ in mine):
-            self.row([*kept, *held, *begins], 0.0)
-        else:
-            self.row([*kept, *begins], 0.0)
-            self.row([*held, *ends], 0.0)
+    def _hbm(self, number: int, waits: dict[str, Rows]) -> None:
+        """Prefixes go to units where requests begin, pauses to those where requests of their workload end."""
+        place, head = self.case.places[number], self.case.places[number].said.headroom / 1e9
+        mine = [u for u, unit in enumerate(self.case.units) if unit.group == place.group]
+        filled: dict[int, Rows] = {u: [(self.counts[u], -self.case.units[u].room / 1e9)] for u in mine}
+        sorts = [(self.alive[number], [u for u in mine if self.case.units[u].begins])]
+        sorts += [(terms, [u for u in mine if self._ends(name, u)]) for name, terms in waits.items()]
+        for terms, there in sorts:
+            put = {u: self.number() for u in there}
+            for u, column in put.items():
+                filled[u].append((column, 1.0))
+            self.row([*((c, k * head) for c, k in terms), *((c, -1.0) for c in put.values())], 0.0, 0.0)
+        for row in filled.values():
+            self.row(row, 0.0)
 
     def _links(self, made: Regime, cold: bool) -> None:
         """Handoffs, and what is read from a pool and written to it."""
@@ -444,6 +448,8 @@ class Program:
             objective.SetCoefficient(column, k)
         objective.SetOptimizationDirection(largest)
         status = self.solver.Solve()
+        if status == pywraplp.Solver.ABNORMAL and not self.whole:
+            return 0.0  # no bound
         assert status in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.INFEASIBLE), status
         return float(objective.Value()) if status == pywraplp.Solver.OPTIMAL else None
 
@@ -456,19 +462,16 @@ class Program:
         value = self._solve([(self.throughput, 1.0)], True)
         return None if value is None else value * self.instance.rate
 
+    def value(self) -> float | None:
+        """What is served of the load, where some may be turned away."""
+        return self._solve([(self.load.served[name], self.rate(name)) for name in self.load.served], True)
+
+    def serve(self, value: float) -> None:
+        terms = [(self.load.served[name], self.rate(name)) for name in self.load.served]
+        self.row(terms, INFINITY, value * (1.0 - 1e-8))
+
     def spend(self, money: float) -> None:
         self.row(list(self.cost), money * (1.0 + 1e-9) + 1e-9)
-
-    def bytes_found(self) -> float | None:
-        """State found at the load, in bytes/s."""
-        return self._solve(self.hits(), True)
-
-    def hits(self) -> Rows:
-        return [
-            (c, x * self.case.of(name)[k].hit * self.rate(name))
-            for (name, k, _, _), columns in self.load.found.items()
-            for c, x in columns
-        ]
 
 
 @dataclass
@@ -490,7 +493,7 @@ def search(case: Case) -> Best | None:
         if bound is not None:
             bounds.append((bound, combination))
     bounds.sort(key=lambda one: one[0])
-    best, programs, costs = INFINITY, len(every), []
+    best, programs, costs = INFINITY, len(every), list[tuple[float, Combination]]()
     for bound, combination in bounds:
         if bound > best * (1.0 + 1e-7):
             break
@@ -502,10 +505,16 @@ def search(case: Case) -> Best | None:
     if best == INFINITY:
         return None
     ways = [combination for cost, combination in costs if cost <= best * (1.0 + 1e-7)]
-    most = 0.0
+    most, value = 0.0, 0.0
     for combination in ways:
         program = Program(case, combination, whole=True)
         program.spend(best)
+        worth = program.value()
+        if worth is None or worth < value * (1.0 - 1e-7):
+            continue
+        if worth > value * (1.0 + 1e-7):
+            most, value = 0.0, worth
+        program.serve(worth)
         most = max(most, program.most() or 0.0)
     return Best(best, most, len(every), programs + len(ways), ways)
 

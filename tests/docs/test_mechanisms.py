@@ -31,7 +31,9 @@ def sources() -> dict[Path, str]:
 
 @cache
 def rows_of_the_model() -> frozenset[str]:
-    pages = [(ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") for name in ("formulation.md", "tiers.md")]
+    pages = [
+        (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") for name in ("formulation.md", "tiers.md")
+    ]
     return frozenset(code(row[1]) for page in pages for row in rows(page) if len(row) == 3 and code(row[1]))
 
 
