@@ -19,7 +19,7 @@ from solver.trace import reuse
 from solver.trace.fitted import Fitted, fit
 from solver.trace.planned import Outcome, planned, replayed
 
-SERVERS = 6
+SERVERS = 16
 TOKEN_BYTES = 70_272.0
 """Of DeepSeek-V3."""
 HEADROOM = 1.05
@@ -44,7 +44,9 @@ def part(trace: Trace, begin: float, end: float) -> Trace:
             start = start if made else float(chunk.times[low])
             blocks = chunk.blocks[chunk.starts[low] : chunk.starts[high]]
             starts = chunk.starts[low : high + 1] - chunk.starts[low]
-            made.append(Chunk(chunk.times[low:high] - start, chunk.inputs[low:high], chunk.outputs[low:high], starts, blocks))
+            made.append(
+                Chunk(chunk.times[low:high] - start, chunk.inputs[low:high], chunk.outputs[low:high], starts, blocks)
+            )
             store.put(made[-1])
     return Trace(
         format=trace.format,
