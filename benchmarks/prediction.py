@@ -4,15 +4,19 @@ The curve, the rate and the lengths come from the first half by time; the plan k
 stated sizes; the second half is replayed in the tiers of the plan, with the first one to fill them.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.experts import Measured
 from models import files
 from models.instance import Instance
 from models.load import build
 from models.tiers import HBM, Tier
 from models.trace.chunks import Chunk, Store, Trace
+from models.trace.reading import read
 from solver.limits import Limits
 from solver.solve import Options, solve
 from solver.trace import reuse
@@ -23,6 +27,9 @@ SERVERS = 16
 TOKEN_BYTES = 70_272.0
 """Of DeepSeek-V3."""
 HEADROOM = 1.05
+SIZES = ((2_000, 10_000), (5_859, 30_000), (10_000, 30_000), (20_000, 100_000))
+POLICIES = ("all", "second_hit", "exclusive", "on_eviction")
+POINTS = 0.02
 
 
 @dataclass(frozen=True)
@@ -105,3 +112,15 @@ def predict(trace: Trace, sizes: Sizes, same_load: bool = False) -> Outcome:
     plan = solve(instance(found, sizes, size), Options(Limits(), plan_only=True, reasons=False))
     scale = halves[1].input_tokens / halves[0].input_tokens if same_load else 1.0
     return replayed(trace, planned(plan, None), halves[0].requests, trace.span - halves[1].span, scale)
+
+
+def measure(data: Path) -> Iterator[Measured]:
+    """The conversation trace, several sizes and policies; sizes are not scaled."""
+    trace = read(data / "mooncake_conversation.jsonl.xz")
+    for dram, ssd in SIZES:
+        for policy in POLICIES:
+            told = predict(trace, Sizes(dram, ssd, policy))
+            before, after = sum(tier.found for tier in told.planned.tiers), told.replayed.token_hit_rate
+            said = f"{before:.1%} planned, {after:.1%} replayed, {100.0 * (after - before):+.1f} points"
+            name = f"second half, DRAM {dram:,} blocks, SSD {ssd:,}, {policy}"
+            yield Measured(name, said, "<= 2 points", abs(after - before) <= POINTS)
