@@ -32,8 +32,10 @@ def trace(options: argparse.Namespace) -> int:
         if asked.plan is None:
             return found, analysis, None
         chunks = watched(found, watch, "replay of the plan")
-        return found, analysis, replayed(
-            found, asked.plan, analysis.first, analysis.since, None if asked.scaled else 1.0, chunks
+        return (
+            found,
+            analysis,
+            replayed(found, asked.plan, analysis.first, analysis.since, None if asked.scaled else 1.0, chunks),
         )
 
     found, analysis, outcome = interruptible(work, limits)
