@@ -38,14 +38,15 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
                     yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
                     mine.append((column, 1.0))
                     if mixed and lines and own:
-                        yield from _together(model, label, mine, [*lines, *own], begun)
+                        alike = SAME if kept.fine else ALIKE
+                        yield from _together(model, label, mine, [*lines, *own], begun, alike)
                     elif not mixed and len(mine) > 1:
                         yield from _whole(kept, part, kind, label, mine, line, place, begun)
                     lines += own
 
 
-ALIKE = 5e-3
-"""Relative difference up to which shares found count as one."""
+SAME, ALIKE = 1e-9, 5e-3
+"""Relative difference up to which shares found count as one; and where there are many loads."""
 
 
 def _whole(
@@ -77,7 +78,12 @@ def _whole(
 
 
 def _together(
-    model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
+    model: Model,
+    label: str,
+    found: Sequence[Term],
+    lines: Sequence[tuple[float, Term]],
+    begun: Sequence[Term],
+    alike: float,
 ) -> Iterator[Row]:
     r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1}) \sum_a a\,u_{l,a}$.
 
@@ -86,7 +92,7 @@ def _together(
     """
     levels: list[float] = []
     for share in sorted(share for share, _ in lines):
-        if not levels or share > levels[-1] * (1.0 + ALIKE):  # those that are alike count as the least of them
+        if not levels or share > levels[-1] * (1.0 + alike):  # those that are alike count as the least of them
             levels.append(share)
     terms, before = list(found), 0.0
     for number, level in enumerate(levels):
