@@ -20,7 +20,8 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
     found = keeping.found[flows.name]
     for workload, group in pairs(data, flows):
         begun = beginning(data, flows, workload, group)
-        mixed = any(kept.places[number].each_apart for number in kept.chain(workload, group))
+        chain = [kept.places[number] for number in kept.chain(workload, group)]
+        mixed = any(place.each_apart or place.said.admission for place in chain)
         for part in kept.of(workload):
             for kind in kept.kinds:
                 mine: list[Term] = []
@@ -61,8 +62,6 @@ def _whole(
 ) -> Iterator[Row]:
     r"""The same where places have all of the load or nothing: $\sum \varphi \le \sum_{p,j} F(T_j)\,y$ where the last
     is in use and has this kind; else no more than ever returns.
-
-    Of what it has only with the share a: $\varphi + a \sum_{faster} \varphi \le a F(T_j)\,y$.
     """
     most = kept.most(part, kind)
     cover = {way: kept.covers(part, place, way[0], kind) for way in line}
@@ -70,11 +69,6 @@ def _whole(
     rest = [(c, -most * k) for c, k in begun]
     together = [(line[way], less[way]) for way in line if cover[way] > 0.0]
     yield at_most(f"recent[{label}]", [*found, *rest, *together], 0.0)
-    for share in sorted({cover[way] for way in line if 0.0 < cover[way] < 1.0}):
-        some = [(line[way], most + share * less[way]) for way in line if cover[way] == share]
-        weighted = [*((c, share * k) for c, k in found[:-1]), found[-1]]
-        wide = [(c, (1.0 + share) * k) for c, k in rest]
-        yield at_most(f"admitted[{label}]", [*weighted, *wide, *some], 0.0)
 
 
 def _together(
