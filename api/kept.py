@@ -38,7 +38,10 @@ def table(plan: Plan, instance: Instance) -> Iterator[str]:
 
 def _row(use: TierUse, plan: Plan) -> list[str]:
     served = sum(result.served for result in plan.workloads.values())
-    found = sum(one.rate.at_load for one in use.found)
+    parts: dict[tuple[str, int], float] = {}
+    for one in use.found:
+        parts[one.workload, one.part] = parts.get((one.workload, one.part), 0.0) + one.rate.at_load
+    found = sum(max(rate for (w, _), rate in parts.items() if w == name) for name in {w for w, _ in parts})
     kept = "-" if use.policy == "never" else "several" if use.retention_s is None else age(use.retention_s)
     return [
         "pauses" if use.policy == "never" and use.paused else use.policy,
@@ -75,13 +78,15 @@ def age(seconds: float) -> str:
 
 
 def first_tokens(plan: Plan, name: str) -> str:
-    """First tokens of requests that find all they may, by tier."""
-    slowest: dict[str, float] = {}
+    """First tokens of requests that find all they may, by tier; of the slowest group."""
+    slowest: dict[str, tuple[int, float]] = {}
     for use in plan.tiers:
         for one in use.found:
             if one.workload == name and one.rate.at_load > 0.0 and one.first_token_s is not None:
-                slowest[use.tier] = max(slowest.get(use.tier, 0.0), one.first_token_s)
-    return ", ".join(f"{words.seconds(time)} from {tier}" for tier, time in slowest.items())
+                part, time = slowest.get(use.tier, (-1, 0.0))
+                time = one.first_token_s if one.part > part else max(time, one.first_token_s)
+                slowest[use.tier] = (max(part, one.part), time) if one.part >= part else slowest[use.tier]
+    return ", ".join(f"{words.seconds(time)} from {tier}" for tier, (_, time) in slowest.items())
 
 
 def grows(plan: Plan) -> str | None:

@@ -9,7 +9,7 @@ from solver.changes import Solvable
 from solver.compare import cannot
 from solver.data import Data, gather
 from solver.limits import Limits
-from solver.milp import master
+from solver.milp import master, warm
 from solver.milp.model import Model
 from solver.relax import relaxations
 from solver.rounding import text as digits
@@ -54,7 +54,8 @@ def _conflict(apart: Sequence[Data], limits: Limits) -> list[str]:
     drain = ["drain"] if data.instance.service.drain is not None else []
     each = [word for word in ("units", "spare") if getattr(data.instance.limits, word) is not None]
     shares = [f"served[{name}]" for name in data.instance.workloads] if data.instance.drops else []
-    left = ["sustain", *shares, *drain, *each, *pools, *cards, *channels, *stores]
+    tiers = [f"tier[{place.name}]" for place in data.kept.places] if data.kept else []
+    left = ["sustain", *shares, *drain, *each, *pools, *cards, *channels, *stores, *tiers]
     for name in reversed(left):
         fewer = [other for other in left if other != name]
         if fewer and not any(_fits(one, fewer, limits) for one in apart):
@@ -67,12 +68,25 @@ def _fits(data: Data, kept: Sequence[str], limits: Limits) -> bool:
     if limits.over:
         return True
     problem = master.build(data)
-    families = ("sustain", "served[", "drain", "arrived", "pools[", "cards[", "servers[", "units[", "link[", "store[")
+    families = (
+        "sustain",
+        "served[",
+        "drain",
+        "arrived",
+        "pools[",
+        "cards[",
+        "servers[",
+        "units[",
+        "link[",
+        "store[",
+        "tier[",
+    )
     spared = "[spare]" if "spare" not in kept else "nothing"
+    loaded = warm.LOAD if data.kept and not data.instance.drops and "sustain" not in kept else "nothing"
     rows = [
         row
         for row in problem.model.rows
-        if not (row.name.startswith("serve[") and row.name.endswith(spared))
+        if not (row.name.startswith("serve[") and row.name.endswith((spared, loaded)))
         and (not row.name.startswith(families) or _counts(row.name, kept))
     ]
     free = {c.group for c in data.candidates if f"cards[{c.group}]" not in kept}

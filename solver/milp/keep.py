@@ -8,16 +8,15 @@ group g that is kept so; $\varphi_{w,k,g,P}$ requests/s that find part k of thei
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from models.tiers import HBM, Policy
 from solver.data import Data
+from solver.milp import ages
+from solver.milp.ages import Way
 from solver.milp.flows import Flows
 from solver.milp.model import Model, Row, Term, at_least, at_most, equal
 from solver.tiers.choice import Choice
 from solver.tiers.data import Kept
 from solver.tiers.parts import Part
 
-Way = tuple[Policy, int]
-"""A policy, and the number of an age."""
 LEAST = 1e-12
 """Requests/s below which nothing is kept."""
 Line = tuple[str, int | None, str, int]
@@ -61,75 +60,19 @@ def columns(model: Model, data: Data, choice: Choice | None = None) -> Keeping:
         made = None if choice is None else choice.places[number]
         low, high = (place.least, place.most) if made is None else (made.pieces, made.pieces)
         found.pieces[number] = model.column(float(low), float(high), integer=made is None)
-        ages = [0] if place.each_apart else _ages(data, number)
+        numbers = [0] if place.each_apart else ages.worth(data, number)
         for policy in place.policies:
             if policy == "never":
                 continue
             if made is not None:
-                mine = {(policy, age): float((policy, age) == made.way) for age in ages}
+                mine = {(policy, age): float((policy, age) == made.way) for age in numbers}
                 found.ways.setdefault(number, {}).update({way: model.column(v, v) for way, v in mine.items()})
             else:
-                found.ways.setdefault(number, {}).update(_steps(model, place.name, policy, ages))
+                found.ways.setdefault(number, {}).update(ages.steps(model, place.name, policy, numbers))
         ways = found.ways.setdefault(number, {})
         if made is None and ways:
             model.rows.append(at_most(f"retention[{place.name}]", [(c, 1.0) for c in ways.values()], 1.0))
     return found
-
-
-def _steps(model: Model, place: str, policy: Policy, ages: Sequence[int]) -> dict[Way, int]:
-    r"""Columns $\delta_j$ with whole $z_j = \sum_{i \le j} \delta_i$: a search then asks for shorter or longer, not for
-    this age or any other.
-    """
-    ways: dict[Way, int] = {}
-    for age in ages:
-        ways[policy, age] = model.column(0.0, 1.0, integer=True)
-        step = model.column(0.0, 1.0, integer=True)
-        name = f"shorter[{place},{policy},{age}]"
-        model.rows.append(equal(name, [*((c, 1.0) for c in ways.values()), (step, -1.0)]))
-    return ways
-
-
-LITTLE = 0.02
-"""Part of the load that a place keeps at least, if it is to keep anything for an age."""
-
-
-def _ages(data: Data, number: int) -> list[int]:
-    """Ages for which a place could keep a part of the load worth speaking of."""
-    kept = data.kept
-    if kept is None:
-        return []
-    place = kept.places[number]
-    most = _most(data, place.group, place.model) if place.tier == HBM else place.size.at(place.most)
-    parts = [part for part in kept.parts if _there(data, part.workload, number)]
-    found = []
-    for age, seconds in enumerate(kept.ages):
-        alive = (
-            min(
-                sum(part.rate * kept.live(part, place, policy, seconds) for part in parts)
-                for policy in place.policies
-                if policy != "never"
-            )
-            if place.said.holds == "inclusive"
-            else 0.0
-        )
-        if place.said.headroom * LITTLE * alive <= most:
-            found.append(age)
-    return found
-
-
-def _there(data: Data, workload: str, number: int) -> bool:
-    kept = data.kept
-    groups = [g for g in data.instance.hardware.groups if data.instance.workloads[workload].may_use(g)]
-    return kept is not None and any(number in kept.chain(workload, group) for group in groups)
-
-
-def _most(data: Data, group: str | None, model: str | None) -> float:
-    """Bytes that units on a group may leave free at most; where there is no end of them, as many as never matter."""
-    if group is None or data.instance.hardware.groups[group].servers == "unlimited" or data.instance.hardware.bundles:
-        return float("inf")
-    cards = data.instance.hardware.groups[group].cards
-    mine = [c for c in data.candidates if (c.group, c.model) == (group, model) and c.cards]
-    return max((c.room * (cards // c.cards) for c in mine if c.hits), default=0.0)
 
 
 def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float) -> None:
@@ -142,12 +85,12 @@ def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float)
             for part in range(len(kept.of(workload))) if apart else [None]:
                 line: dict[Way, int] = {}
                 for (policy, age), column in keeping.ways[number].items():
-                    ages = range(len(kept.ages)) if apart else [age]
+                    alike = kept.own_ages(workload, part, number) if part is not None else [age]
                     if model.upper[column] <= 0.0:
                         continue
-                    for each in ages:
+                    for each in alike:
                         line[policy, each] = model.column(0.0, most)
-                    terms = [(line[policy, each], 1.0) for each in ages]
+                    terms = [(line[policy, each], 1.0) for each in alike]
                     name = f"kept[{workload},{group},{kept.places[number].name}]"
                     model.rows.append(at_most(name, [*terms, (column, -most)], 0.0))
                 if line:
@@ -293,63 +236,6 @@ def ending(data: Data, index: int, workload: str) -> bool:
     """Whether requests of a workload stay on units of a candidate until their end."""
     stage = data.candidates[index].stage
     return stage in ("both", "decode") or (stage == "prefill" and not data.instance.workloads[workload].decodes)
-
-
-def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
-    r"""What is found was there: at each place $\varphi \le \sum_{p,j} a_p F(T_j)\,y$, and nobody finds it at two: see
-    :func:`_together`.
-    """
-    kept = keeping.kept
-    found = keeping.found[flows.name]
-    for workload, group in pairs(data, flows):
-        begun = beginning(data, flows, workload, group)
-        for part in kept.of(workload):
-            for kind in kept.kinds:
-                mine: list[Term] = []
-                lines: list[tuple[float, Term]] = []
-                for number in kept.chain(workload, group):
-                    place, column = kept.places[number], found[workload, part.number, kind, group, number]
-                    line = line_of(keeping, part, group, number)
-                    own = [
-                        (kept.found(part, place, kind, kept.ages[way[1]]), (c, kept.covers(part, place, way[0], kind)))
-                        for way, c in line.items()
-                    ]
-                    own = [(share, term) for share, term in own if share > 0.0 and term[1] > 0.0]
-                    label = f"{workload},{part.number},{kind},{group},{place.name}"
-                    there = [(c, -share * k) for share, (c, k) in own]
-                    yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
-                    mine.append((column, 1.0))
-                    if lines and own:
-                        yield from _together(model, label, mine, [*lines, *own], begun)
-                    lines += own
-
-
-def _together(
-    model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
-) -> Iterator[Row]:
-    r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1}) \sum_a a\,u_{l,a}$.
-
-    $u_{l,a} \le \sum_{F(T_j) \ge F_l} y$ is the load of which places that have the share a have what returned so late,
-    each request counted where it is found most: $\sum_a u_{l,a} \le x$.
-    """
-    levels: list[float] = []
-    for share in sorted(share for share, _ in lines):
-        if not levels or share > levels[-1] * (1.0 + 1e-9):
-            levels.append(share)
-    terms, before = list(found), 0.0
-    for number, level in enumerate(levels):
-        late: dict[float, list[Term]] = {}
-        for share, (c, k) in lines:
-            if share >= level * (1.0 - 1e-9):
-                late.setdefault(k, []).append((c, -1.0))
-        columns = {k: model.column() for k in late}
-        for k, some in late.items():
-            yield at_most(f"late[{label},{number},{k:.3g}]", [(columns[k], 1.0), *some], 0.0)
-            terms.append((columns[k], k * (before - level)))
-        everybody = [*((c, 1.0) for c in columns.values()), *((c, -k) for c, k in begun)]
-        yield at_most(f"some[{label},{number}]", everybody, 0.0)
-        before = level
-    yield at_most(f"recent[{label}]", terms, 0.0)
 
 
 def within(data: Data, keeping: Keeping, flows: Flows, load_name: str) -> Iterator[Row]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from solver.data import Data
-from solver.milp import demand, flows, pools, purchases, servers, warm
+from solver.milp import demand, flows, loads, pools, purchases, servers, warm
 from solver.milp.demand import Stretch
 from solver.milp.flows import Flows
-from solver.milp.model import Model, Term, at_least, at_most, equal
+from solver.milp.model import Model, Term, equal
 from solver.milp.purchases import Purchases
 from solver.milp.servers import Filling
 from solver.milp.warm import Warm
@@ -113,7 +113,7 @@ class Master:
 
     @property
     def by_found(self) -> Goal:
-        """Most state found at the load, in bytes."""
+        """Most state found at the load, and that near to the GPUs."""
         terms = () if self.kept is None else tuple(warm.found(self.data, self.kept))
         return Goal("found", terms, maximise=True)
 
@@ -178,14 +178,14 @@ def build(
     stretches: list[Stretch] = []
     kept: Warm | None = None
     if data.kept is not None:
-        asked, served = _asked(model, data, throughput, one, promises)
+        asked, served = loads.asked(model, data, throughput, one, arrivals, promises)
         kept = warm.at_load(model, data, ready, one, links, asked, choice)
         if lean:
             model.rows.append(equal("at-load", [(throughput, 1.0), (one, -data.instance.rate * data.tick)]))
         else:
             capacity = warm.at_capacity(model, data, kept, capacity, mix(data, throughput))
     if promises and data.instance.drops:
-        served = served or _load(model, data, left, one, links)
+        served = served or loads.load(model, data, left, one, links)
     elif promises:
         stretches = demand.promises(model, data, ready, throughput, one, arrivals, links)
         if data.instance.limits.spare:
@@ -230,44 +230,10 @@ def _fewer(data: Data, units: Sequence[int], there: Sequence[int]) -> tuple[tupl
     return tuple(((units[owner], 1.0), (there[owner], -float(spare.units))) for owner in data.owners)
 
 
-def _asked(
-    model: Model, data: Data, throughput: int, one: int, promises: bool
-) -> tuple[dict[str, tuple[Term, ...]], dict[str, int]]:
-    """What is served of the load, and its columns where some may be turned away: all of it, if it is promised."""
-    most = data.instance.rate * data.tick
-    if promises and data.instance.drops:
-        served = _shares(model, data)
-        return {name: ((column, 1.0),) for name, column in served.items()}, served
-    if promises:
-        return dict.fromkeys(data.instance.workloads, ((one, most),)), {}
-    part = model.column(0.0, most)  # as much of it as the units can
-    model.rows.append(at_most("part", [(part, 1.0), (throughput, -1.0)], 0.0))
-    return dict.fromkeys(data.instance.workloads, ((part, 1.0),)), {}
-
-
 def _pieces(data: Data, kept: Warm) -> list[Term]:
     """Money an hour for pieces of the places that keep state."""
     places = kept.keeping.kept.places
     return [(c, purchases.HOUR * places[n].price) for n, c in kept.keeping.pieces.items() if places[n].price]
-
-
-def _shares(model: Model, data: Data) -> dict[str, int]:
-    r"""Columns of what is served: $s_w \lambda_w \le served_w \le \lambda_w$."""
-    most = data.instance.rate * data.tick
-    served = {name: model.column(0.0, most) for name in data.instance.workloads}
-    for name, workload in data.instance.workloads.items():
-        model.rows.append(at_least(f"served[{name}]", [(served[name], 1.0)], workload.minimum_share * most))
-    return served
-
-
-def _load(
-    model: Model, data: Data, ready: tuple[tuple[Term, ...], ...], one: int, links: dict[str, int]
-) -> dict[str, int]:
-    """Flows of what is served; the columns of what is."""
-    served = _shares(model, data)
-    regime = flows.add(model, data, "[load]", ready, one, links)
-    model.rows.extend(flows.rows(data, regime, {name: ((column, 1.0),) for name, column in served.items()}))
-    return served
 
 
 def _upper(data: Data, extra: dict[str, int] | None, buy: str | None) -> list[float]:

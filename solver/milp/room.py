@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from models.tiers import HBM
 from solver.data import Data
+from solver.milp.ages import Way
 from solver.milp.flows import Flows
-from solver.milp.keep import Keeping, Way, ending, line_of, pairs, scale
+from solver.milp.keep import Keeping, ending, line_of, pairs, scale
 from solver.milp.model import Model, Row, Term, at_most
 from solver.tiers.parts import Part
 from solver.tiers.places import Pieces

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solver.data import Data
-from solver.milp import flows, keep, room
+from solver.milp import flows, keep, recent, room
 from solver.milp.flows import Flows
 from solver.milp.keep import Keeping
 from solver.milp.model import Model, Term, at_most
@@ -41,7 +41,7 @@ def at_load(
     load = flows.add(model, data, LOAD, units, one, links, warm=True)
     keep.load(model, data, keeping, load, data.instance.rate * data.tick)
     keep.regime(model, data, keeping, load)
-    model.rows.extend(keep.available(model, data, keeping, load))
+    model.rows.extend(recent.available(model, data, keeping, load))
     room.written(model, data, keeping, load)
     alive = {number: room.alive(model, data, keeping, number, load) for number in keeping.pieces}
     model.rows.extend(room.rows(data, keeping, load, alive))
@@ -144,11 +144,16 @@ def paused(data: Data, keeping: Keeping, name: str, values: Sequence[float]) -> 
     return {key: _swept(data, key[0], values[c] * keep.scale(data, key[0])) for key, c in keeping.paused[name].items()}
 
 
+NEARER = 0.01
+"""What finding state a place nearer to the GPUs is worth, of finding it."""
+
+
 def found(data: Data, warm: Warm) -> list[Term]:
-    """State found at the load, in that of the heaviest part."""
-    sizes = {(part.workload, part.number): part.hit for part in warm.keeping.kept.parts}
-    heaviest = max(sizes.values(), default=1.0)
+    """State found at the load, in that of the heaviest part, a little more where it is near."""
+    kept = warm.keeping.kept
+    sizes = {(part.workload, part.number): part.hit for part in kept.parts}
+    heaviest, count = max(sizes.values(), default=1.0), len(kept.places)
     return [
-        (column, sizes[workload, part] / heaviest * data.share(workload))
-        for (workload, part, _, _, _), column in warm.keeping.found[warm.load.name].items()
+        (column, sizes[workload, part] / heaviest * data.share(workload) * (1.0 - NEARER * number / count))
+        for (workload, part, _, _, number), column in warm.keeping.found[warm.load.name].items()
     ]

@@ -19,6 +19,8 @@ STEPS = 24
 """Ages at which so many equal parts of what returns have returned, for each part of a prompt."""
 MOST_AGES, LEAST_AGES, MOST_LOADS = 48, 12, 4000
 """Ages at most and at least; between, so many that there are not more loads to be told apart, by age and policy."""
+OWN = 8
+"""Ages of one part, where each has times of its own."""
 AGAIN, FIRST = 1, 0
 
 
@@ -88,6 +90,13 @@ class Kept:
     def found_at(self, part: Part, number: int, age: float) -> float:
         """Share of the requests that return within ``age`` to a place, of any kind."""
         return part.found(age, self._copies(part, self.places[number]))
+
+    def own_ages(self, workload: str, number: int, place: int) -> list[int]:
+        """Ages to choose from for one part alone: a mixture of times needs few of them."""
+        part, copies = self.of(workload)[number], self._copies(self.of(workload)[number], self.places[place])
+        shares = [part.found(age, copies) for age in self.ages]
+        wanted = [min(shares[-1], shares[-1] * k / OWN) for k in range(1, OWN + 1)]
+        return sorted({next(k for k, share in enumerate(shares) if share >= least) for least in wanted})
 
     def most(self, part: Part, kind: int) -> float:
         """Share of the requests that ever return."""

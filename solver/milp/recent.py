@@ -1,0 +1,105 @@
+"""What is found was there: no more at a place than it keeps, with all faster ones no more than some of them keep."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from solver.data import Data
+from solver.milp.ages import Way
+from solver.milp.flows import Flows
+from solver.milp.keep import Keeping, beginning, line_of, pairs
+from solver.milp.model import Model, Row, Term, at_most
+from solver.tiers.data import Kept
+from solver.tiers.parts import Part
+from solver.tiers.places import Place
+
+
+def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
+    r"""What is found was there: at each place $\varphi \le \sum_{p,j} a_p F(T_j)\,y$, and nobody finds it at two: see
+    :func:`_together`.
+    """
+    kept = keeping.kept
+    found = keeping.found[flows.name]
+    for workload, group in pairs(data, flows):
+        begun = beginning(data, flows, workload, group)
+        mixed = any(kept.places[number].each_apart for number in kept.chain(workload, group))
+        for part in kept.of(workload):
+            for kind in kept.kinds:
+                mine: list[Term] = []
+                lines: list[tuple[float, Term]] = []
+                for number in kept.chain(workload, group):
+                    place, column = kept.places[number], found[workload, part.number, kind, group, number]
+                    line = line_of(keeping, part, group, number)
+                    own = [
+                        (kept.found(part, place, kind, kept.ages[way[1]]), (c, kept.covers(part, place, way[0], kind)))
+                        for way, c in line.items()
+                    ]
+                    own = [(share, term) for share, term in own if share > 0.0 and term[1] > 0.0]
+                    label = f"{workload},{part.number},{kind},{group},{place.name}"
+                    there = [(c, -share * k) for share, (c, k) in own]
+                    yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
+                    mine.append((column, 1.0))
+                    if mixed or part.prompt:  # HBM has all prompts, and a slower place not those that are rare
+                        if lines and own:
+                            yield from _together(model, label, mine, [*lines, *own], begun)
+                    elif len(mine) > 1:
+                        yield from _whole(kept, part, kind, label, mine, line, place, begun)
+                    lines += own
+
+
+ALIKE = 5e-3
+"""Relative difference up to which shares found count as one."""
+
+
+def _whole(
+    kept: Kept,
+    part: Part,
+    kind: int,
+    label: str,
+    found: Sequence[Term],
+    line: Mapping[Way, int],
+    place: Place,
+    begun: Sequence[Term],
+) -> Iterator[Row]:
+    r"""The same where places have all of the load or nothing: $\sum \varphi \le \sum_{p,j} F(T_j)\,y$ where the last
+    is in use and has this kind; else no more than ever returns.
+
+    Of what it has only with the share a: $\varphi + a \sum_{faster} \varphi \le a F(T_j)\,y$.
+    """
+    most = kept.most(part, kind)
+    cover = {way: kept.covers(part, place, way[0], kind) for way in line}
+    less = {way: most - kept.found(part, place, kind, kept.ages[way[1]]) for way in line}
+    rest = [(c, -most * k) for c, k in begun]
+    together = [(line[way], less[way]) for way in line if cover[way] > 0.0]
+    yield at_most(f"recent[{label}]", [*found, *rest, *together], 0.0)
+    for share in sorted({cover[way] for way in line if 0.0 < cover[way] < 1.0}):
+        some = [(line[way], most + share * less[way]) for way in line if cover[way] == share]
+        weighted = [*((c, share * k) for c, k in found[:-1]), found[-1]]
+        wide = [(c, (1.0 + share) * k) for c, k in rest]
+        yield at_most(f"admitted[{label}]", [*weighted, *wide, *some], 0.0)
+
+
+def _together(
+    model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
+) -> Iterator[Row]:
+    r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1}) \sum_a a\,u_{l,a}$.
+
+    $u_{l,a} \le \sum_{F(T_j) \ge F_l} y$ is the load of which places that have the share a have what returned so late,
+    each request counted where it is found most: $\sum_a u_{l,a} \le x$.
+    """
+    levels: list[float] = []
+    for share in sorted(share for share, _ in lines):
+        if not levels or share > levels[-1] * (1.0 + ALIKE):  # those that are alike count as the least of them
+            levels.append(share)
+    terms, before = list(found), 0.0
+    for number, level in enumerate(levels):
+        late: dict[float, list[Term]] = {}
+        for share, (c, k) in lines:
+            if share >= level:
+                late.setdefault(k, []).append((c, -1.0))
+        columns = {k: model.column() for k in late}
+        for k, some in late.items():
+            yield at_most(f"late[{label},{number},{k:.3g}]", [(columns[k], 1.0), *some], 0.0)
+            terms.append((columns[k], k * (before - level)))
+        everybody = [*((c, 1.0) for c in columns.values()), *((c, -k) for c, k in begun)]
+        yield at_most(f"some[{label},{number}]", everybody, 0.0)
+        before = level
+    yield at_most(f"recent[{label}]", terms, 0.0)
