@@ -15,6 +15,7 @@ from benchmarks import backends, experts, results, solving, starting, traces
 PARTS: dict[str, tuple[str, int, Callable[[int], list[results.Result]]]] = {
     "solving": ("Solving in process, warm", 21, solving.in_process),
     "middle": ("Two models on three node types, in process", 5, solving.middle),
+    "tiers": ("State kept in four tiers, in process", 1, solving.tiers),
     "mixture": ("A mixture of experts on four node types, in process", 5, solving.mixture),
     "starting": ("The command line as a whole process", 21, starting.whole_process),
     "cards": ("Many cards", 15, solving.by_cards),

@@ -10,6 +10,7 @@ from models.load import load
 from solver import units
 from solver.data import gather
 from solver.layouts import sections
+from solver.limits import Limits
 from solver.popularity import popularity
 from solver.solve import Options, solve
 
@@ -17,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 EIGHT = ROOT / "instances" / "chapter" / "eight-cards.yaml"
 THREE = ROOT / "instances" / "examples" / "three-node-types.yaml"
 SIX = ROOT / "instances" / "bench" / "six-workloads.yaml"
+TIERS = ROOT / "instances" / "bench" / "four-tiers.yaml"
+TIERS_MS, TIERS_GAP = 10_000.0, 1e-3
 MIXTURE = ROOT / "instances" / "bench" / "moe-four-types.yaml"
 PLAN_MS, FULL_MS = 50.0, 250.0
 CANDIDATES_MS = 2000.0
@@ -69,6 +72,25 @@ def middle(rounds: int) -> list[Result]:
             in_ms(f"{instance.name}, with alternatives and next steps", times["full"], MIDDLE_MS),
         ]
     return results
+
+
+def tiers(rounds: int) -> list[Result]:
+    """Four tiers, twenty parts of prompts, four groups: each part with times of its own, and one time for all (LRU)."""
+    instance = load(TIERS)
+    lru = {name: tier.model_copy(update={"eviction": "lru"}) for name, tier in instance.tiers.items()}
+    common = instance.model_copy(update={"tiers": lru})
+    gaps: dict[str, float] = {}
+
+    def solved(name: str, one: Instance) -> None:
+        found = solve(one, Options(Limits(TIERS_MS / 1e3, TIERS_GAP), plan_only=True, reasons=False))
+        gaps[name] = 1.0 if found.objective.gap is None else found.objective.gap
+
+    jobs = {"apart": call(partial(solved, "apart", instance)), "common": call(partial(solved, "common", common))}
+    times = interleaved(jobs, rounds)
+    return [
+        in_ms(f"{instance.name}, a time for each part, gap {100.0 * gaps['apart']:.2g} %", times["apart"], TIERS_MS),
+        in_ms(f"{instance.name}, LRU, gap {100.0 * gaps['common']:.2g} %", times["common"]),
+    ]
 
 
 def candidates(instance: Instance) -> None:

@@ -110,7 +110,7 @@ class Tier(Described):
     write_policy: Annotated[list[Policy], BeforeValidator(_listed), Field(min_length=1)] | None = None
     """Policies to choose from: `all`, `second_hit`, `on_eviction`, `never`."""
     admission: Count | None = None
-    """Requests whose state `second_hit` remembers to have seen; default: all there ever were."""
+    """Tokens whose state `second_hit` remembers to have seen; default: all there ever were."""
     eviction: Literal["lru", "ttl"] = "lru"
     """`lru`: one retention time for all. `ttl`: each workload its own."""
     headroom: Annotated[float, Field(ge=1.0, le=10.0)] = 1.25

@@ -10,6 +10,7 @@ from solver.chosen import Chosen
 from solver.data import Data
 from solver.layouts.tried import again
 from solver.routes import find
+from solver.tiers import states
 from solver.topology import Topology
 
 
@@ -45,6 +46,8 @@ def holds(chosen: Chosen, instance: Instance) -> bool:
         tuple(rebuilt),
         tuple(find(instance, topology, chosen.data.schemes)),
         (),
+        None if chosen.data.kept is None else chosen.data.kept.elsewhere(instance, topology),
+        chosen.data.choice,
     ).widened(chosen.steps)
     most = settle.margin(data, chosen.counts, "arrivals")
     return most is not None and most >= 1.0 - 1e-9
@@ -66,11 +69,12 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
     if unit.shared is not None:
         return _use(unit, replace(unit, device=cut.device, cut=cut), instance)
     kind, gpu = unit.kind, cut.device
+    scale: tuple[float, ...] = (1.0, 1.0)
     if unit.tau is not None:
         built = paced.at(kind, shape, gpu, served, unit.tau)
         if built is None or set(built.demand) != set(served):
             return None
-        demand, resources = built.demand, built.resources
+        demand, resources, scale = built.demand, built.resources, built.scale
     else:
         lines = units.lines_of(kind, shape, gpu, served, unit.batches)
         demand = {n: units.demand(kind, shape, gpu, w, unit.batches[n], lines.get(n)) for n, w in served.items()}
@@ -82,7 +86,9 @@ def _rebuilt(instance: Instance, topology: Topology, unit: Candidate) -> Candida
                     return None
     first_tokens = {name: units.costs(shape, gpu, served[name]).first_token for name in unit.first}
     charges = candidates.charges(instance, kind, shape, topology, unit.group, cut, served)
-    return replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, device=gpu, cut=cut)
+    hits = states.hits(kind, shape, gpu, served, demand, scale)
+    slower_one = replace(unit, demand=demand, resources=resources, first=first_tokens, charges=charges, hits=hits)
+    return replace(slower_one, device=gpu, cut=cut)
 
 
 def _use(unit: Candidate, new: Candidate, instance: Instance) -> Candidate | None:

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from api.report import basis, sections, service
+from api.report import basis, kept, sections, service
 from api.report.figures import figures
 from api.report.headline import headline
 from api.report.markup import Html, data, escape, join, tag
@@ -20,6 +20,7 @@ PARTS: tuple[tuple[str, str, Part], ...] = (
     ("cluster", "What runs where", sections.cluster),
     ("pools", "Pools", sections.pools),
     ("resources", "What is full", sections.fullness),
+    ("state", "State kept for later", kept.state),
     ("backlog", "Startup backlog", service.backlog),
     ("today", "What runs today", service.today),
     ("schemes", "Why not another scheme", service.schemes),

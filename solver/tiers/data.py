@@ -38,6 +38,10 @@ class Kept:
         """The same where channels are so many times as wide."""
         return replace(self, topology=topology, places=tuple(place.widened(factor) for place in self.places))
 
+    def elsewhere(self, instance: Instance, topology: Topology) -> "Kept":
+        """The same ages for an instance with other bandwidths or efficiency."""
+        return replace(self, instance=instance, topology=topology, places=places(instance, topology))
+
     def of(self, workload: str) -> list[Part]:
         """Parts of the prompt of a workload."""
         return [part for part in self.parts if part.workload == workload]
