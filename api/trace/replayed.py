@@ -88,8 +88,8 @@ def render(told: dict[str, Any]) -> str:
     )
     scale = f"times {one['scale']:.4g}" if one["scale"] != 1.0 else "as planned"
     text = (
-        f"{one['workload']}: {words.rate(one['trace_rate'])} requests/s here, {words.rate(one['plan_rate'])} in the plan; "
-        f"capacities {scale}. Hits: share of input tokens, {counted}."
+        f"{one['workload']}: {words.rate(one['trace_rate'])} requests/s here, {words.rate(one['plan_rate'])} in the "
+        f"plan; capacities {scale}. Hits: share of input tokens, {counted}."
     )
     if one["copies"] > 1:
         text += f" Each request goes to one of {one['copies']} places at random."

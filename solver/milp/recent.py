@@ -38,10 +38,11 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
                     there = [(c, -share * k) for share, (c, k) in own]
                     yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
                     mine.append((column, 1.0))
-                    if mixed and lines and own:
-                        alike = SAME if kept.fine else ALIKE
-                        yield from _together(model, label, mine, [*lines, *own], begun, alike)
-                    elif not mixed and len(mine) > 1:
+                    if mixed or part.prompt:  # HBM has all prompts, and a slower place not those that are rare
+                        if lines and own:
+                            alike = SAME if kept.fine else ALIKE
+                            yield from _together(model, label, mine, [*lines, *own], begun, alike)
+                    elif len(mine) > 1:
                         yield from _whole(kept, part, kind, label, mine, line, place, begun)
                     lines += own
 

@@ -106,7 +106,7 @@ class Kept:
             return list(range(len(self.ages)))
         part, copies = self.of(workload)[number], self._copies(self.of(workload)[number], self.places[place])
         shares = [part.found(age, copies) for age in self.ages]
-        wanted = [shares[-1] * k / OWN * (1.0 - 1e-12) for k in range(1, OWN + 1)]
+        wanted = [min(shares[-1], shares[-1] * k / OWN) for k in range(1, OWN + 1)]
         return sorted({next(k for k, share in enumerate(shares) if share >= least) for least in wanted})
 
     def most(self, part: Part, kind: int) -> float:
