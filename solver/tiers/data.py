@@ -20,7 +20,7 @@ STEPS = 24
 """Ages at which so many equal parts of what returns have returned, for each part of a prompt."""
 MOST_AGES, LEAST_AGES, MOST_LOADS = 48, 12, 4000
 """Ages at most and at least; between, so many that there are not more loads to be told apart, by age and policy."""
-OWN = 8
+OWN = 6
 """Ages of one part, where each has times of its own."""
 LEAST_AGE, MOST_AGE = 1e-3, 1e9
 """Seconds."""
@@ -36,6 +36,8 @@ class Kept:
     parts: tuple[Part, ...]
     places: tuple[Place, ...]
     ages: tuple[float, ...]
+    fine: bool = True
+    """Whether there are few enough loads for every age of every part."""
 
     def widened(self, topology: Topology, factor: Mapping[str, float]) -> "Kept":
         """The same where channels are so many times as wide."""
@@ -99,10 +101,12 @@ class Kept:
         return part.found(age, self._copies(part, self.places[number]))
 
     def own_ages(self, workload: str, number: int, place: int) -> list[int]:
-        """Ages to choose from for one part alone: a mixture of times needs few of them."""
+        """Ages to choose from for one part alone; where there are many loads, few: it has a mixture of times."""
+        if self.fine:
+            return list(range(len(self.ages)))
         part, copies = self.of(workload)[number], self._copies(self.of(workload)[number], self.places[place])
         shares = [part.found(age, copies) for age in self.ages]
-        wanted = [shares[-1] * k / OWN for k in range(1, OWN + 1)]
+        wanted = [min(shares[-1], shares[-1] * k / OWN) for k in range(1, OWN + 1)]
         return sorted({next(k for k, share in enumerate(shares) if share >= least) for least in wanted})
 
     def most(self, part: Part, kind: int) -> float:
@@ -171,8 +175,9 @@ def gather(instance: Instance, topology: Topology) -> Kept:
         for place in there
         if workload.reuse and workload.may_use(group) and place.serves(group, workload.model)
     )
-    kept = Kept(instance, topology, listed, there, ())
-    return replace(kept, ages=_ages(listed, there, MOST_LOADS // max(each, 1), _full(kept)))
+    wanted = MOST_LOADS // max(each, 1)
+    kept = Kept(instance, topology, listed, there, (), wanted >= MOST_AGES)
+    return replace(kept, ages=_ages(listed, there, wanted, _full(kept)))
 
 
 def _ages(listed: Sequence[Part], there: Sequence[Place], wanted: int, full: set[float]) -> tuple[float, ...]:
