@@ -181,9 +181,9 @@ WITH_TIERS = [
     "hardware.links.net={connects: [a100, h20], bandwidth: 1.5 GB/s}",
     "hardware.stores.pool={on: net, capacity: 1 TB, read: 10 GB/s, write: 10 GB/s}",
     "tiers.dram={capacity: {max: 1 TiB, step: 64 GiB}, bandwidth: 100 GB/s}",
+    "tiers.behind={drives: {count: 1, size: 4 TB, read: 7 GB/s, write: 4 GB/s}, holds: exclusive}",
     "tiers.ssd={drives: {max: 4, size: 4 TB, read: 7 GB/s, write: 4 GB/s}, endurance: {writes_per_day: 1}, "
     "write_policy: [all, second_hit, never], admission: 1000000}",
-    "tiers.behind={drives: {count: 1, size: 4 TB, read: 7 GB/s, write: 4 GB/s}, holds: exclusive}",
     "tiers.pool={store: pool}",
     "workloads.reasoning.reuse={tokens_per_hit: 4096, curve: {10 s: 8 %, 10 min: 60 %}}",
     "workloads.reasoning.tool_wait={mean: 5 s}",
@@ -192,6 +192,7 @@ WITH_TIERS = [
     "service.drain=null",
 ]
 """Changes that bring the rows about state that is kept for later."""
+WITH_TIMES_TO_LIVE = [*WITH_TIERS, "tiers.behind=null", "tiers.dram.eviction=ttl"]
 
 
 def test_every_row_of_the_model_has_a_row() -> None:
@@ -210,6 +211,7 @@ def test_every_row_of_the_model_has_a_row() -> None:
             load(path, EVERY_ROW),
             load(path, dropped),
             load(path, WITH_TIERS),
+            load(path, WITH_TIMES_TO_LIVE),
         )
         for row in master.build(gather(one)).model.rows
     }
