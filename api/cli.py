@@ -274,6 +274,15 @@ def _trace(subcommands: Any) -> None:
     made.add_argument("--ttl", metavar="T1,T2,...", help="further times for which blocks are kept, e.g. 90 s,15 min")
     made.add_argument("--hot", metavar="SHARE", help="of requests that read a block for it to be hot; default 5 %%")
     made.add_argument("--kv-bytes-per-token", metavar="BYTES", help="tells tokens in bytes too")
+    text = "print the workload as an instance has it: rate, lengths, and what of its prompts comes back"
+    made.add_argument("--reuse", action="store_true", help=text)
+    text = "of --reuse: nothing was read before the trace begins; default: as if it had gone on like this before"
+    made.add_argument("--as-counted", action="store_true", help=text)
+    text = "replay the trace in the tiers of a plan, beside what the plan says of them"
+    made.add_argument("--plan", metavar="PLAN.json", type=Path, help=text)
+    made.add_argument("--workload", metavar="NAME", help="of the plan; default: the only one with reuse")
+    text = "of --plan: capacities times the rate of the trace over that of the plan; default yes"
+    made.add_argument("--scale", choices=("yes", "no"), default=None, help=text)
     made.add_argument("--dram", metavar="C", help="the upper of two tiers; adds the table of writes to the lower one")
     made.add_argument("--ssd", metavar="C", help="the lower of two tiers")
     made.add_argument("--admission", metavar="N", help="blocks whose first access is remembered; default all")

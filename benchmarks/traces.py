@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import as_instance, prediction
 from benchmarks.experts import Measured
 from models.trace.chunks import Trace
 from models.trace.reading import read
@@ -52,6 +53,8 @@ def measure(data: Path | None) -> Iterator[Measured]:
         for part in (_stats, _hits, _retention, _intervals, _writes):
             yield from part(data)
         yield _replays(data)
+        yield from as_instance.measure(data)
+        yield from prediction.measure(data)
     yield from speed("conversations of 4 turns", Conversations(question=QUESTION))
     yield from speed("single turns, hardly a block read again", Conversations(question=FRESH, turns=1.0))
 

@@ -4,8 +4,10 @@ from math import isfinite
 from typing import Any
 
 from api.trace.request import Request
+from api.trace.snippet import document
 from models.trace.chunks import Trace
 from solver.trace.analysis import Analysis, Blocks
+from solver.trace.fitted import fit
 from solver.trace.reuse import PERCENTILES, Class, percentiles
 from solver.trace.tiers import Replayed
 from solver.trace.writes import POLICIES
@@ -13,7 +15,7 @@ from solver.trace.writes import POLICIES
 
 def answer(file: str, trace: Trace, found: Analysis, asked: Request) -> dict[str, Any]:
     """The document; keys that need blocks are null where the trace tells of none."""
-    document = {
+    told: dict[str, Any] = {
         "file": file,
         "requests": trace.requests,
         "format": trace.format,
@@ -24,12 +26,13 @@ def answer(file: str, trace: Trace, found: Analysis, asked: Request) -> dict[str
         "hit_curve": None,
         "ttl_curve": None,
         "reuse": None,
+        "instance_reuse": None,
         "writes": None,
         "problems": {"skipped": trace.skipped[0], "first": [problem.as_json() for problem in trace.skipped[1]]},
     }
     if found.blocks is not None:
-        document.update(_of_blocks(trace, found, found.blocks, asked))
-    return document
+        told.update(_of_blocks(trace, found, found.blocks, asked))
+    return told
 
 
 def _parameters(trace: Trace, found: Analysis, asked: Request) -> dict[str, Any]:
@@ -93,6 +96,7 @@ def _of_blocks(trace: Trace, found: Analysis, blocks: Blocks, asked: Request) ->
             for one in blocks.kept
         ],
         "reuse": _reuse(blocks, found, trace, asked.weight),
+        "instance_reuse": document(fit(blocks.reuse, size, seconds, asked.steady)),
         "writes": _writes(blocks, size, asked) if blocks.writes else None,
     }
 
@@ -122,6 +126,7 @@ def _class(kind: Class, requests: int, weight: str) -> dict[str, Any]:
         "never_reused": 1.0 - again / of if of else None,
         "requests_with_a_hit": kind.requests / requests if requests else None,
         "tokens_per_hit": tokens / kind.requests if kind.requests else None,
+        "again": kind.third,
         "interval_s": percentiles(kind, PERCENTILES),
     }
 

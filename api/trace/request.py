@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from api import planfile
 from models.errors import BadInput, Problem, tried
 from models.trace.chunks import Trace
 from models.trace.reading import Options
 from models.units import BYTES, TIME, QuantityError, parse
 from solver.trace.analysis import Asked, WarmUp
+from solver.trace.planned import Planned, planned
 from solver.trace.reuse import HOT_SHARE
 from solver.trace.writes import Drive
 
@@ -33,6 +35,12 @@ class Request:
     tiers: tuple[str, str] | None
     admission: int | None
     drive: Drive | None
+    snippet: bool
+    """Whether the workload is told as an instance has it, in place of all else."""
+    steady: bool
+    plan: Planned | None
+    """Whose tiers are replayed."""
+    scaled: bool
 
 
 def request(given: argparse.Namespace) -> Request:
@@ -52,6 +60,11 @@ def request(given: argparse.Namespace) -> Request:
     drive = option("--drive", given.drive, _drive)
     capacities = option("--capacities", given.capacities, lambda text: tuple(_parts(text))) or ()
     problems.extend(_combined(given))
+    plan = (
+        None
+        if given.plan is None
+        else tried(lambda: planned(planfile.read(given.plan, "--plan"), given.workload), problems)
+    )
     if problems:
         raise BadInput(problems)
     reading = Options(
@@ -67,14 +80,24 @@ def request(given: argparse.Namespace) -> Request:
     )
     tiers = None if given.dram is None else (given.dram, given.ssd)
     share = HOT_SHARE if hot is None else hot
-    return Request(reading, warm_up, given.weight, capacities, retentions, token_bytes, share, tiers, admission, drive)
+    how = (given.reuse, not given.as_counted, plan, given.scale != "no")
+    return Request(
+        reading, warm_up, given.weight, capacities, retentions, token_bytes, share, tiers, admission, drive, *how
+    )
 
 
 def of_trace(asked: Request, trace: Trace) -> Asked:
     """The question with its capacities in blocks of the trace. Raises BadInput."""
     problems: list[Problem] = []
     if trace.block_tokens is None:
-        for name, stated in (("--capacities", asked.capacities), ("--dram", asked.tiers), ("--ttl", asked.retentions)):
+        asked_of_blocks = (
+            ("--capacities", asked.capacities),
+            ("--dram", asked.tiers),
+            ("--ttl", asked.retentions),
+            ("--reuse", asked.snippet),
+            ("--plan", asked.plan),
+        )
+        for name, stated in asked_of_blocks:
             if stated:
                 said = "needs blocks, and the trace tells of none"
                 problems.append(Problem(name, said, None, "a trace with hash_ids, or --sessions --block-tokens N"))
@@ -103,6 +126,11 @@ def _combined(given: argparse.Namespace) -> list[Problem]:
     for name, value in (("--admission", given.admission), ("--drive", given.drive)):
         if value is not None and given.dram is None and given.ssd is None:
             problems.append(Problem(name, "is about writes to a second tier", value, "--dram and --ssd beside it"))
+    for name, value in (("--workload", given.workload), ("--scale", given.scale)):
+        if value is not None and given.plan is None:
+            problems.append(Problem(name, "is about a plan that is replayed", value, "--plan beside it"))
+    if given.as_counted and not given.reuse and not given.json:
+        problems.append(Problem("--as-counted", "is about the workload of an instance", None, "--reuse beside it"))
     if given.drive is not None and given.kv_bytes_per_token is None:
         problems.append(Problem("--drive", "needs bytes of a token", given.drive, "--kv-bytes-per-token beside it"))
     return problems

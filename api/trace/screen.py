@@ -3,6 +3,7 @@
 from typing import Any
 
 from api import words
+from api.trace.snippet import exact
 from solver.trace.reuse import AGES
 
 ROWS = 14
@@ -106,7 +107,8 @@ def _reuse(told: dict[str, Any]) -> list[str]:
     lines.extend(words.wrap(_hot(told), " "))
     last = "other" if reuse["hot"]["blocks"] else "all"
     if reuse[last]["curve"]:
-        lines.extend([f" {names[last]}, for an instance file:", f"   curve: {written(reuse[last]['curve'])}"])
+        lines.extend([f" {names[last]}, for an instance file (all of it: --reuse):"])
+        lines.append(f"   curve: {written(reuse[last]['curve'])}")
     return lines
 
 
@@ -125,7 +127,7 @@ def written(curve: list[list[float]]) -> str:
     """A curve of reuse as instance files have it, {1 min: 8 %, ...}: at round ages, and to the oldest."""
     *some, last = curve
     chosen = [point for point in some if point[0] in AGES and point[1] >= LEAST]
-    return "{" + ", ".join(f"{_exact(age)}: {100.0 * share:.4g} %" for age, share in [*chosen, last]) + "}"
+    return "{" + ", ".join(f"{exact(age)}: {100.0 * share:.4g} %" for age, share in [*chosen, last]) + "}"
 
 
 def _writes(told: dict[str, Any]) -> list[str]:
@@ -162,13 +164,6 @@ def _time(seconds: float) -> str:
         if seconds >= 2.0 * size or seconds == size != 86400.0:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} s"
-
-
-def _exact(seconds: float) -> str:
-    for size, unit in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= size and seconds % size == 0.0:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.6g} s"
 
 
 def _age(value: float | None) -> str:

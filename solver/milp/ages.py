@@ -28,10 +28,12 @@ LITTLE = 0.02
 
 
 def worth(data: Data, number: int) -> list[int]:
-    """Ages for which a place could keep a part of the load worth speaking of."""
+    """Ages for which a place could keep a part of the load worth speaking of; all, where there are few loads."""
     kept = data.kept
     if kept is None:
         return []
+    if kept.fine:
+        return list(range(len(kept.ages)))
     place = kept.places[number]
     most = _most(data, place.group, place.model) if place.tier == HBM else place.size.at(place.most)
     parts = [part for part in kept.parts if _there(data, part.workload, number)]

@@ -20,7 +20,8 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
     found = keeping.found[flows.name]
     for workload, group in pairs(data, flows):
         begun = beginning(data, flows, workload, group)
-        mixed = any(kept.places[number].each_apart for number in kept.chain(workload, group))
+        chain = [kept.places[number] for number in kept.chain(workload, group)]
+        mixed = any(place.each_apart or place.said.admission for place in chain)
         for part in kept.of(workload):
             for kind in kept.kinds:
                 mine: list[Term] = []
@@ -37,15 +38,17 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
                     there = [(c, -share * k) for share, (c, k) in own]
                     yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
                     mine.append((column, 1.0))
-                    if mixed and lines and own:
-                        yield from _together(model, label, mine, [*lines, *own], begun)
-                    elif not mixed and len(mine) > 1:
+                    if mixed or part.prompt:  # HBM has all prompts, and a slower place not those that are rare
+                        if lines and own:
+                            alike = SAME if kept.fine else ALIKE
+                            yield from _together(model, label, mine, [*lines, *own], begun, alike)
+                    elif len(mine) > 1:
                         yield from _whole(kept, part, kind, label, mine, line, place, begun)
                     lines += own
 
 
-ALIKE = 5e-3
-"""Relative difference up to which shares found count as one."""
+SAME, ALIKE = 1e-9, 5e-3
+"""Relative difference up to which shares found count as one; and where there are many loads."""
 
 
 def _whole(
@@ -60,8 +63,6 @@ def _whole(
 ) -> Iterator[Row]:
     r"""The same where places have all of the load or nothing: $\sum \varphi \le \sum_{p,j} F(T_j)\,y$ where the last
     is in use and has this kind; else no more than ever returns.
-
-    Of what it has only with the share a: $\varphi + a \sum_{faster} \varphi \le a F(T_j)\,y$.
     """
     most = kept.most(part, kind)
     cover = {way: kept.covers(part, place, way[0], kind) for way in line}
@@ -69,15 +70,15 @@ def _whole(
     rest = [(c, -most * k) for c, k in begun]
     together = [(line[way], less[way]) for way in line if cover[way] > 0.0]
     yield at_most(f"recent[{label}]", [*found, *rest, *together], 0.0)
-    for share in sorted({cover[way] for way in line if 0.0 < cover[way] < 1.0}):
-        some = [(line[way], most + share * less[way]) for way in line if cover[way] == share]
-        weighted = [*((c, share * k) for c, k in found[:-1]), found[-1]]
-        wide = [(c, (1.0 + share) * k) for c, k in rest]
-        yield at_most(f"admitted[{label}]", [*weighted, *wide, *some], 0.0)
 
 
 def _together(
-    model: Model, label: str, found: Sequence[Term], lines: Sequence[tuple[float, Term]], begun: Sequence[Term]
+    model: Model,
+    label: str,
+    found: Sequence[Term],
+    lines: Sequence[tuple[float, Term]],
+    begun: Sequence[Term],
+    alike: float,
 ) -> Iterator[Row]:
     r"""Places find together what some of them has: $\sum \varphi \le \sum_l (F_l - F_{l-1}) \sum_a a\,u_{l,a}$.
 
@@ -86,7 +87,7 @@ def _together(
     """
     levels: list[float] = []
     for share in sorted(share for share, _ in lines):
-        if not levels or share > levels[-1] * (1.0 + ALIKE):  # those that are alike count as the least of them
+        if not levels or share > levels[-1] * (1.0 + alike):  # those that are alike count as the least of them
             levels.append(share)
     terms, before = list(found), 0.0
     for number, level in enumerate(levels):

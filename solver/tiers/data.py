@@ -1,12 +1,13 @@
 """What the rows about kept state are made from: parts of prompts, places, ages, and who may read where."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from models.instance import Instance
-from models.tiers import Policy
+from models.tiers import HBM, Policy
 from solver import units
 from solver.candidate import Candidate
 from solver.formulas import retention
@@ -19,8 +20,10 @@ STEPS = 24
 """Ages at which so many equal parts of what returns have returned, for each part of a prompt."""
 MOST_AGES, LEAST_AGES, MOST_LOADS = 48, 12, 4000
 """Ages at most and at least; between, so many that there are not more loads to be told apart, by age and policy."""
-OWN = 8
+OWN = 6
 """Ages of one part, where each has times of its own."""
+LEAST_AGE, MOST_AGE = 1e-3, 1e9
+"""Seconds."""
 AGAIN, FIRST = 1, 0
 
 
@@ -33,6 +36,8 @@ class Kept:
     parts: tuple[Part, ...]
     places: tuple[Place, ...]
     ages: tuple[float, ...]
+    fine: bool = True
+    """Whether there are few enough loads for every age of every part."""
 
     def widened(self, topology: Topology, factor: Mapping[str, float]) -> "Kept":
         """The same where channels are so many times as wide."""
@@ -96,10 +101,12 @@ class Kept:
         return part.found(age, self._copies(part, self.places[number]))
 
     def own_ages(self, workload: str, number: int, place: int) -> list[int]:
-        """Ages to choose from for one part alone: a mixture of times needs few of them."""
+        """Ages to choose from for one part alone; where there are many loads, few: it has a mixture of times."""
+        if self.fine:
+            return list(range(len(self.ages)))
         part, copies = self.of(workload)[number], self._copies(self.of(workload)[number], self.places[place])
         shares = [part.found(age, copies) for age in self.ages]
-        wanted = [shares[-1] * k / OWN for k in range(1, OWN + 1)]
+        wanted = [min(shares[-1], shares[-1] * k / OWN) for k in range(1, OWN + 1)]
         return sorted({next(k for k, share in enumerate(shares) if share >= least) for least in wanted})
 
     def most(self, part: Part, kind: int) -> float:
@@ -168,19 +175,68 @@ def gather(instance: Instance, topology: Topology) -> Kept:
         for place in there
         if workload.reuse and workload.may_use(group) and place.serves(group, workload.model)
     )
-    return Kept(instance, topology, listed, there, _ages(listed, there, MOST_LOADS // max(each, 1)))
+    wanted = MOST_LOADS // max(each, 1)
+    kept = Kept(instance, topology, listed, there, (), wanted >= MOST_AGES)
+    return replace(kept, ages=_ages(listed, there, wanted, _full(kept)))
 
 
-def _ages(listed: Sequence[Part], there: Sequence[Place], wanted: int) -> tuple[float, ...]:
-    """Retention times to choose from: where reuse grows, and not too near to each other."""
+def _ages(listed: Sequence[Part], there: Sequence[Place], wanted: int, full: set[float]) -> tuple[float, ...]:
+    """Retention times to choose from: where places are full, where reuse grows, and not too near to each other."""
     most = max(LEAST_AGES, min(MOST_AGES, wanted))
-    found: set[float] = set()
+    stay = full if 2 * len(full) <= most else set()
+    found = set(stay)
     for part in listed:
         copies = {place.copies if part.prompt else place.spread for place in there}
         for each in copies:
             found.update(part.ages(each, STEPS if not part.prompt else 3))
-    ages = sorted(age for age in found if 1e-3 <= age <= 1e9)
+    ages = sorted(age for age in found if LEAST_AGE <= age <= MOST_AGE)
     while len(ages) > most:  # the two that are nearest to each other become one
-        ratios = [b / a for a, b in itertools.pairwise(ages)]
-        del ages[ratios.index(min(ratios))]
+        ratios = [b / a if not {a, b} <= stay else math.inf for a, b in itertools.pairwise(ages)]
+        at = ratios.index(min(ratios))
+        del ages[at + (ages[at] in stay)]
     return tuple(ages)
+
+
+def _full(kept: Kept) -> set[float]:
+    """Ages at which places of one size are full of what all requests leave, under each of their policies.
+
+    An exclusive one has also what the place above has room for, if that is of one size.
+    """
+    found: set[float] = set()
+    for number, place in enumerate(kept.places):
+        above = kept.places[number - 1] if number else place
+        shared = place.said.holds == "exclusive"
+        if place.each_apart or not _fixed(place) or (shared and not _fixed(above)):
+            continue
+        room = place.size.at(place.most) / place.said.headroom
+        room += above.size.at(above.most) / above.said.headroom if shared else 0.0
+        mine = [part for part in kept.parts if _comes(kept, part, number)]
+        for policy in place.policies:
+            if policy != "never" and (age := _until(kept, mine, place, policy, room)) is not None:
+                found.add(age)
+    return found
+
+
+def _fixed(place: Place) -> bool:
+    return place.tier != HBM and place.least == place.most and place.size.at(place.most) > 0.0
+
+
+def _comes(kept: Kept, part: Part, number: int) -> bool:
+    workload = kept.instance.workloads[part.workload]
+    groups = [group for group in kept.instance.hardware.groups if workload.may_use(group)]
+    return any(number in kept.chain(part.workload, group) for group in groups)
+
+
+def _until(kept: Kept, mine: Sequence[Part], place: Place, policy: Policy, room: float) -> float | None:
+    """The age at which so many bytes are alive; None where that is never, or at once."""
+
+    def fits(age: float) -> bool:
+        return sum(part.rate * kept.live(part, place, policy, age) for part in mine) <= room
+
+    low, high = LEAST_AGE, MOST_AGE
+    if not fits(low) or fits(high):
+        return None
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low * (1.0 - 1e-9)

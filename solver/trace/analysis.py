@@ -82,7 +82,7 @@ class Analysis:
 def analyse(trace: Trace, asked: Asked, watch: Watch = lambda _: None) -> Analysis:
     """Statistics, hit curves, reuse intervals and tables of writes of a trace."""
     arrivals = Arrivals()
-    for chunk in _watched(trace, watch, "lengths and arrivals"):
+    for chunk in watched(trace, watch, "lengths and arrivals"):
         arrivals.feed(chunk)
     first, since = first_counted(trace, asked.warm_up)
     blocks = _blocks(trace, asked, first, since, watch) if trace.block_tokens else None
@@ -110,7 +110,7 @@ def _blocks(trace: Trace, asked: Asked, first: int, since: float, watch: Watch) 
     longest = [seconds for seconds in GRID if seconds < trace.span]
     hits, reuse = HitCurve(size, first), Reuse(trace, hot, first)
     kept = TtlCurve(trace, [*longest, *asked.retentions, inf], first, since)
-    for chunk in _watched(trace, watch, "reuse"):
+    for chunk in watched(trace, watch, "reuse"):
         hits.feed(chunk)
         kept.feed(chunk)
         reuse.feed(chunk)
@@ -133,13 +133,14 @@ def _writes(trace: Trace, asked: Asked, first: int, watch: Watch) -> dict[str, R
         return {}
     found = {}
     for policy in writes.POLICIES:
-        chunks = _watched(trace, watch, f"replay of {policy}")
+        chunks = watched(trace, watch, f"replay of {policy}")
         tiers = writes.tiers(policy, asked.dram, asked.ssd, asked.admission)
         found[policy] = replay(chunks, tiers, trace.block_tokens or 0, first=first)
     return found
 
 
-def _watched(trace: Trace, watch: Watch, what: str) -> Iterator[Chunk]:
+def watched(trace: Trace, watch: Watch, what: str) -> Iterator[Chunk]:
+    """The chunks of a trace, with ``watch`` told how far it is."""
     done = 0
     for chunk in trace.chunks():
         watch(f"{what}, {done:,} of {trace.requests:,} requests")

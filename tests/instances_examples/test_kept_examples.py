@@ -39,7 +39,7 @@ def cost(name: str, policy: str, drives: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "drives"), [(MLA, (0, 8, 17, 18, 19, 20, 32, 48)), (GQA, (0, 24, 47, 48, 93, 94, 95, 96))]
+    ("name", "drives"), [(MLA, (0, 8, 15, 16, 17, 18, 32, 48)), (GQA, (0, 24, 47, 48, 93, 94, 95, 96))]
 )
 def test_policy_and_drives_equal_enumeration(name: str, drives: tuple[int, ...]) -> None:
     plan = plan_of(name)
@@ -49,7 +49,7 @@ def test_policy_and_drives_equal_enumeration(name: str, drives: tuple[int, ...])
     assert (ssd(plan).policy, ssd(plan).pieces) in [way for way, value in found.items() if value <= best * (1.0 + 1e-6)]
 
 
-@pytest.mark.parametrize(("name", "policy", "drives"), [(MLA, "second_hit", 19), (GQA, "all", 95)])
+@pytest.mark.parametrize(("name", "policy", "drives"), [(MLA, "second_hit", 17), (GQA, "all", 95)])
 def test_endurance_asks_for_more_drives_than_capacity(name: str, policy: str, drives: int) -> None:
     plan = plan_of(name)
     use, used = ssd(plan), {row.name: row.utilisation for row in plan.resources}
@@ -60,7 +60,7 @@ def test_endurance_asks_for_more_drives_than_capacity(name: str, policy: str, dr
     assert use.written.at_load > one_less  # with one drive fewer the writes would wear them out
 
 
-@pytest.mark.parametrize(("name", "low", "high"), [(MLA, 1.40, 1.50), (GQA, 0.073, 0.075)])
+@pytest.mark.parametrize(("name", "low", "high"), [(MLA, 1.60, 1.70), (GQA, 0.073, 0.075)])
 def test_the_policy_flips_at_a_price(name: str, low: float, high: float) -> None:
     made = instance(name)
     number = asked(made, "tiers.ssd.drives.price")
