@@ -5,8 +5,10 @@ The convention, page by page, in the order of the page and in one directory a pa
 - A ``yaml`` block whose first line is ``# NAME.yaml`` is written to that file; ``# NAME.yaml, continued`` appends.
 - A ``json`` block, which can hold no comment, is written to the file that ``<!-- file: NAME.json -->`` above it names.
 - A ``csv`` block begins with ``# NAME.csv`` too, a line that is not part of the file.
+- A ``python`` block whose first line is ``# NAME.py`` is written to that file.
 - A ``console`` block holds commands after ``$ `` and their output, standard error included. Known commands:
-  ``inferplan ...``, ``make demo`` (its recipe is run) and ``echo $?``. A backslash at the end continues a line.
+  ``inferplan ...``, ``make demo`` (its recipe is run) and ``echo $?``. A backslash at the end continues a line. What
+  a command prints may go to a file of the page, ``inferplan ... | python NAME.py``.
 - A line ``...`` in the output stands for any number of lines. Times of the solve may differ.
 """
 
@@ -16,7 +18,9 @@ import gc
 import io
 import os
 import re
+import runpy
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +29,8 @@ from api import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 ELISION = "..."
-_BLOCK = re.compile(r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console|csv)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json|csv))(, continued)?")
+_BLOCK = re.compile(r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console|csv|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json|csv|py))(, continued)?")
 _TIME = re.compile(r"(?<=  )\d+\.\d\d s$|(?<=\"solve_seconds\": )[\d.e-]+")
 
 
@@ -57,7 +61,7 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The yaml, json, csv and console blocks of a page."""
+    """The yaml, json, csv, python and console blocks of a page."""
     for match in _BLOCK.finditer(text):
         yield Block(match.start(3), match.end(3), match[2], match[3], match[1] or "")
 
@@ -87,7 +91,7 @@ class Shell:
         (directory / "instances").symlink_to(ROOT / "instances")
 
     def write(self, block: Block) -> None:
-        """Write a yaml, json or csv block to the file that is named for it, if one is."""
+        """Write a yaml, json, csv or python block to the file that is named for it, if one is."""
         if block.file:
             (self.directory / block.file).write_text(block.text)
             return
@@ -109,14 +113,31 @@ class Shell:
         printed = io.StringIO()
         before = Path.cwd()
         os.chdir(self.directory)
+        read_by = words[words.index("|") + 1 :] if "|" in words else []
         try:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                self.last = cli.main(words[1:])
+                self.last = cli.main(words[1 : words.index("|")] if read_by else words[1:])
+            if read_by:
+                printed = self._piped(read_by, printed.getvalue())
         finally:
             os.chdir(before)
             gc.unfreeze()  # the command line switches collection off, which a long test run would feel
             gc.enable()
         return printed.getvalue().splitlines()
+
+    def _piped(self, words: Sequence[str], text: str) -> io.StringIO:
+        """What a Python file of the page prints when it reads a text."""
+        python, file = words
+        if python != "python":
+            raise ValueError(f"an example may not run {python!r}")
+        printed, before = io.StringIO(), sys.stdin
+        sys.stdin = io.StringIO(text)
+        try:
+            with contextlib.redirect_stdout(printed):
+                runpy.run_path(str(self.directory / file), run_name="__main__")
+        finally:
+            sys.stdin = before
+        return printed
 
     def _line_of_make(self, recipe: str) -> Iterator[str]:
         line = recipe.removeprefix("@").replace("$(BIN)", ".venv/bin")

@@ -192,6 +192,7 @@ WITH_TIERS = [
     "service.drain=null",
 ]
 """Changes that bring the rows about state that is kept for later."""
+WITH_TIMES_TO_LIVE = [*WITH_TIERS, "tiers.behind=null", "tiers.dram.eviction=ttl"]
 
 
 def test_every_row_of_the_model_has_a_row() -> None:
@@ -210,6 +211,7 @@ def test_every_row_of_the_model_has_a_row() -> None:
             load(path, EVERY_ROW),
             load(path, dropped),
             load(path, WITH_TIERS),
+            load(path, WITH_TIMES_TO_LIVE),
         )
         for row in master.build(gather(one)).model.rows
     }

@@ -13,7 +13,7 @@ from solver.verify import verify
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "instances" / "examples"
 KEPT = ("kv-conversation-gqa", "kv-conversation-mla")
-PLACEHOLDERS = ("images-apart", "measured-workers", "three-node-types")
+PLACEHOLDERS = ("conversations-in-tiers", "images-apart", "measured-workers", "three-node-types")
 NAMES = tuple(sorted((*PLACEHOLDERS, *KEPT)))
 
 
@@ -102,3 +102,31 @@ def test_measured_workers_by_hand() -> None:
     assert plan.current.throughput == pytest.approx(8 * rate)
     assert plan.current.breaks_at == pytest.approx(7 * rate)
     assert plan.current.cost_per_hour == pytest.approx(20.0)
+
+
+def test_conversations_in_memory_on_drives_and_in_a_pool() -> None:
+    plan = plan_of("conversations-in-tiers")
+    used = {use.name: use for use in plan.tiers}
+    dram, ssd, pool = used["dram@h100"], used["ssd@h100"], used["pool"]
+    assert (dram.policy, ssd.policy, pool.policy) == ("all", "second_hit", "never")
+    state, hit = 6399 * 163_840, 5000 * 163_840  # 80 layers x 8 heads x 128 x 2 B a token
+    # drives: 65 % return, of these by chance 0.65 h/s again; nothing that was found within the hour is written again
+    again = 0.65 * hit / state
+    written = 8 * hit * (0.65 - again * 0.65)
+    assert ssd.written.at_load == pytest.approx(written)
+    assert ssd.endurance == pytest.approx(ssd.pieces * 3 * 7.68e12 / 86_400)
+    assert (ssd.pieces - 1) * 3 * 7.68e12 / 86_400 < written <= ssd.pieces * 3 * 7.68e12 / 86_400
+    # memory: all that is new, less what is found within 90 s, on the line from 5 % at 30 s to 30 % at 2 min
+    assert dram.retention_s is not None
+    found = 0.05 + 0.25 * (dram.retention_s - 30.0) / 90.0
+    assert dram.written.at_load == pytest.approx(8 * (state - hit * found))
+    assert sum(one.rate.at_load for one in dram.found) == pytest.approx(8 * found)
+    assert plan.cost.per_hour == pytest.approx(6 * 2.5 + 0.01 * dram.pieces + 0.03 * ssd.pieces)
+
+
+def test_drives_that_endure_less_give_way_to_the_pool() -> None:
+    plan = plan_of("conversations-in-tiers", "tiers.ssd.endurance.writes_per_day=1")
+    used = {use.name: use for use in plan.tiers if use.policy != "never"}
+    assert set(used) == {"pool"}
+    assert used["pool"].pieces == 1
+    assert sum(one.rate.at_load for one in used["pool"].found) == pytest.approx(0.65 * 8)
