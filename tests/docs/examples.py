@@ -29,7 +29,9 @@ from api import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 ELISION = "..."
-_BLOCK = re.compile(r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console|csv|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^(?:<!-- file: ([\w.-]+) -->\n)?```(yaml|json|console|csv|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _FILE = re.compile(r"# ([\w.-]+\.(?:yaml|json|csv|py))(, continued)?")
 _TIME = re.compile(r"(?<=  )\d+\.\d\d s$|(?<=\"solve_seconds\": )[\d.e-]+")
 

@@ -64,7 +64,8 @@ def shown(words: str) -> None:
 
 def test_the_prefix_by_hand() -> None:
     assert V / 2**30 == 1.125
-    assert operations(8192, 0) / 156e12 == RECOMPUTE == pytest.approx(0.856373868)
+    assert operations(8192, 0) / 156e12 == RECOMPUTE
+    assert pytest.approx(0.856373868) == RECOMPUTE
     for new, seconds in NEW.items():
         assert operations(new, 8192) / 156e12 == pytest.approx(seconds, rel=1e-8)
         assert passes.prefill(QWEN, A100, new, 8192).seconds == pytest.approx(seconds, rel=1e-8)
@@ -74,11 +75,11 @@ def test_a_hundred_uses() -> None:
     once = tiers.path_seconds(V, [NIC])
     assert once == pytest.approx(48.31838208e-3)
     assert tiers.repeated_read_seconds(V, NIC, 100) == pytest.approx(4.831838208)
-    assert 100 * RECOMPUTE == pytest.approx(85.6373868)
+    assert pytest.approx(85.6373868) == 100 * RECOMPUTE
     assert once < RECOMPUTE < tiers.repeated_read_seconds(V, NIC, 100)
     # 0.856374 / 0.0483184 = 17.7
     assert tiers.repeated_read_seconds(V, NIC, 17) < RECOMPUTE < tiers.repeated_read_seconds(V, NIC, 18)
-    assert 100 * V / 1e9 == pytest.approx(120.8, abs=0.05)  # GB/s, in one second
+    assert pytest.approx(120.8, abs=0.05) == 100 * V / 1e9  # GB/s, in one second
     for row in (
         "| compute once, keep in HBM | 856.4 ms | 0 | 0.856 s |",
         "| read once over 25 GB/s, keep in HBM | 48.3 ms | 0 | 0.0483 s |",
@@ -291,7 +292,8 @@ def test_layers_that_are_read_meanwhile(new: int, early: int, total: float) -> N
     buffer = prefetch.buffer_bytes(PCIE, V / PCIE, NEW[new])
     assert prefetch.buffer_layers(buffer, V / 36) == (early if new < 512 else 0)  # the flow forgets the first layer
     serial = V / PCIE + NEW[new]
-    shown(f"| {new} | {1e3 * NEW[new]:.2f} ms | {1e3 * serial:.2f} ms | {1e3 * total:.2f} ms | {early} ({32 * early} MiB)")
+    times = (f"{1e3 * seconds:.2f} ms" for seconds in (NEW[new], serial, total))
+    shown(f"| {new} | {' | '.join(times)} | {early} ({32 * early} MiB) | {1e3 * NEW[new]:.2f} ms |")
 
 
 @pytest.mark.parametrize(("new", "early"), [(128, 25), (256, 14), (512, 1)])
