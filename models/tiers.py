@@ -188,7 +188,7 @@ def _places(
     if bought:
         message = f"tiers of servers that are bought are not supported yet: {', '.join(sorted(bought))}"
         yield problem((*path, "in"), message, None, "groups whose servers are there")
-    if named == []:
+    if named == [] and path[-1] != HBM:  # no HBM for prefixes is what some engines are set to
         yield problem((*path, "in"), "is empty", None, "groups, or left out for all")
     store = tier.get("store")
     if not isinstance(store, str):

@@ -97,7 +97,7 @@ def _of_cut(
                 device=cut.device,
                 power=_power(instance, group, cut),
                 hits=states.hits(kind, shape, cut.device, able, built.demand, built.scale),
-                room=states.room(shape, cut, able.values(), built.memory.free) if instance.reuses else 0.0,
+                room=_room(instance, group, shape, cut, able, built) if instance.reuses else 0.0,
             )
             if kind == units.HYBRID:
                 parts = (units.PREFILL, units.DECODE)
@@ -105,6 +105,13 @@ def _of_cut(
                 yield from faces(unit, shape, able, sent)
             else:
                 yield unit
+
+
+def _room(
+    instance: Instance, group: str, shape: Shape, cut: Cut, able: Mapping[str, Workload], built: paced.Paced
+) -> float:
+    early = states.early_layers(instance, group)
+    return states.room(shape, cut, able.values(), built.memory.free, early)
 
 
 def _beside(instance: Instance, cut: Cut) -> tuple[Beside, ...]:

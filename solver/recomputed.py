@@ -18,7 +18,7 @@ from solver.cut import Cut, Leg
 from solver.formulas import encoder, memory, state
 from solver.layouts import build
 from solver.physics import Device, Shape, Step, Work
-from solver.tiers.states import behind, room
+from solver.tiers.states import behind, early_layers, room
 from solver.topology import Topology
 
 
@@ -273,7 +273,8 @@ class Built:
         if self.cut is None or self.pool.memory is None:
             return 0.0
         served = [self.instance.workloads[name] for name in self.pool.rates]
-        return room(self.shape, self.cut, served, self.pool.memory.free)
+        early = early_layers(self.instance, self.pool.group)
+        return room(self.shape, self.cut, served, self.pool.memory.free, early)
 
     def tokens(self, name: str) -> float:
         """Tokens of a request that pass through its units."""

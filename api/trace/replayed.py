@@ -87,13 +87,14 @@ def render(told: dict[str, Any]) -> str:
         f"{told['file']}: {words.plural(told['requests'], 'request')} in {span:,.0f} s, in the tiers of {one['group']}"
     )
     scale = f"times {one['scale']:.4g}" if one["scale"] != 1.0 else "as planned"
+    here, there = words.rate(one["trace_rate"]), words.rate(one["plan_rate"])
     text = (
-        f"{one['workload']}: {words.rate(one['trace_rate'])} requests/s here, {words.rate(one['plan_rate'])} in the "
-        f"plan; capacities {scale}. Hits: share of input tokens, {counted}."
+        f"{one['workload']}: {here} requests/s here, {there} in the plan; capacities {scale}. "
+        f"Hits: share of input tokens, {counted}. First what is planned for this rate, then what was replayed."
     )
     if one["copies"] > 1:
         text += f" Each request goes to one of {one['copies']} places at random."
-    rows = [["TIER", "writes", "HIT planned", "replayed", "READ planned", "replayed", "WRITTEN planned", "replayed"]]
+    rows = [["TIER", "writes", "HIT", "replayed", "READ GB/s", "replayed", "WRITTEN GB/s", "replayed"]]
     rows[0] += ["held", "peak"]
     for a, b in zip(one["predicted"]["tiers"], one["replayed"]["tiers"], strict=True):
         row = [a["name"], a["policy"], words.percent(a["hit"]), words.percent(b["hit"])]

@@ -14,7 +14,7 @@ from solver.milp.flows import Flows
 from solver.milp.keep import Keeping, ending, line_of, pairs, scale
 from solver.milp.model import Model, Row, Term, at_most
 from solver.tiers.parts import Part
-from solver.tiers.places import Pieces
+from solver.tiers.places import Pieces, Place
 
 
 def written(model: Model, data: Data, keeping: Keeping, load: Flows) -> None:
@@ -111,9 +111,11 @@ def rows(data: Data, keeping: Keeping, flows: Flows, kept_bytes: Mapping[int, Se
         unit, label = size(keeping, number), f"tier[{place.name}]{flows.name}"
         pieces = keeping.pieces[number]
         waits = [term for terms in waiting.values() for term in terms]
-        held = [(c, k / unit) for c, k in (*kept_bytes[number], *waits)]
+        passing, moved = _handed(data, flows, place)
+        held = [(c, k / unit) for c, k in (*kept_bytes[number], *waits, *passing)]
         yield from _fits(label, held, place.size, pieces, unit, flows.time)
-        read, wrote = _read(data, keeping, flows, number), _written(data, keeping, flows, number)
+        read = [*_read(data, keeping, flows, number), *moved]
+        wrote = [*_written(data, keeping, flows, number), *moved]
         for word, amount, pipe in (
             ("bandwidth", [*read, *wrote], place.both),
             ("read", read, place.read),
@@ -124,6 +126,21 @@ def rows(data: Data, keeping: Keeping, flows: Flows, kept_bytes: Mapping[int, Se
                 most = pipe.at(place.most) or 1.0
                 name = f"tier[{place.name},{word}]{flows.name}"
                 yield from _fits(name, [(c, k / most) for c, k in amount], pipe, pieces, most, flows.time)
+
+
+def _handed(data: Data, flows: Flows, place: Place) -> tuple[list[Term], list[Term]]:
+    """What handoffs through the same store hold of it, in bytes, and move, in B/s each way."""
+    held: list[Term] = []
+    moved: list[Term] = []
+    store = place.said.store
+    for r, column in flows.routes.items():
+        route = data.routes[r]
+        if store is not None and route.store == store:
+            unit = scale(data, route.workload)
+            stays = route.charges[f"store[{store}]"] * data.instance.hardware.stores[store].capacity
+            held.append((column, stays * unit))
+            moved.append((column, route.payload * unit))
+    return held, moved
 
 
 def _fits(name: str, terms: list[Term], have: Pieces, pieces: int, unit: float, one: int) -> Iterator[Row]:

@@ -189,11 +189,12 @@ def _fits(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Itera
             * (w.mean if (w := kept.instance.workloads[one.workload].tool_wait) else 0.0)
             for one in use.paused
         )
-        needed = (alive(plan, kept, number) + wait) * place.said.headroom
+        held, moved = _passing(plan, kept, place, word)
+        needed = (alive(plan, kept, number) + wait) * place.said.headroom + held
         have = place.size.at(use.pieces) if place.tier != HBM else _room(plan, place, built)
         if over(needed, have):
             yield f"tier[{place.name}] {word}: {needed:.6g} of {have:.6g} B"
-        got, put = read(use, word), new + paused(use, word)
+        got, put = read(use, word) + moved, new + paused(use, word) + moved
         for label, amount, pipe in (
             ("bandwidth", got + put, place.both),
             ("read", got, place.read),
@@ -202,6 +203,27 @@ def _fits(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Itera
         ):
             if pipe is not None and place.tier != HBM and over(amount, pipe.at(use.pieces)):
                 yield f"tier[{place.name},{label}] {word}: {amount:.6g} of {pipe.at(use.pieces):.6g} B/s"
+
+
+def _passing(plan: Plan, kept: Kept, place: Place, word: str) -> tuple[float, float]:
+    """What handoffs through the store of a pool hold of it, in bytes, and move, in B/s each way."""
+    held = moved = 0.0
+    stores = kept.instance.hardware.stores
+    for handoff in plan.handoffs:
+        if place.said.store is None or handoff.store != place.said.store:
+            continue
+        store, described = stores[handoff.store], kept.instance.workloads[handoff.workload]
+        shape = physics.shape_of(kept.instance.models[described.model])
+        longest, rate = physics.longest_payload(shape, described), _at(handoff.rate, word)
+        for ends, own in (
+            ((handoff.source, handoff.store), store.write),
+            ((handoff.store, handoff.target), store.read),
+        ):
+            path = kept.topology.path(*ends, longest)
+            for share, size in physics.handoff_sizes(shape, described) if path else ():
+                held += rate * share * size * max(path.seconds(size) if path else 0.0, size / own if own else 0.0)
+        moved += rate * physics.handoff_payload(shape, described)
+    return held, moved
 
 
 def _apart(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Iterator[str]:

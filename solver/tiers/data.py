@@ -162,7 +162,8 @@ class Kept:
         size = sum(part.hit for part in self.of(workload)[:state])
         read = place.seconds(size, candidate.group, candidate.cards, self.topology)
         tokens = cached_tokens(one)[state - 1]
-        return first_seconds(shape, device, one, tokens, read, place.said)
+        early = place.said.early_layers if candidate.room > 0.0 else 0  # else there is no room for them
+        return first_seconds(shape, device, one, tokens, read, place.said, early)
 
 
 def gather(instance: Instance, topology: Topology) -> Kept:

@@ -6,6 +6,7 @@ State k of a request: the first k parts of its prompt were found. Attention over
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from models.instance import Instance
 from models.tiers import Tier
 from models.workload import Length, LengthClass, Workload
 from solver import physics, units
@@ -72,29 +73,39 @@ def hits(
     return found
 
 
-def room(shape: Shape, cut: Cut, workloads: Iterable[Workload], free: float) -> float:
-    """Bytes of whole states that a unit may keep in ``free`` bytes of each of its GPUs, beside all system prompts."""
+def room(shape: Shape, cut: Cut, workloads: Iterable[Workload], free: float, early: int = 0) -> float:
+    """Bytes of whole states that a unit may keep in ``free`` bytes of each of its GPUs, beside all system prompts, and
+    ``early`` layers of the largest state that is read ahead.
+    """
     device, one = cut.device, 8192.0
     on_card = physics.state_on_card(shape, device, shape.kept.layers.kept(one))
     whole = max(0.0, free) * shape.kept.at(one) / on_card if on_card else 0.0
-    prompts = 0.0
+    prompts = ahead = 0.0
     for workload in workloads:
         tokens = 0
         for part in workload.reuse or []:
             size = shape.kept.at(tokens + part.tokens_per_hit) - shape.kept.at(tokens)
             prompts += part.distinct * size if part.kind == "system-prompt" else 0.0
             tokens += part.tokens_per_hit
-    return device.streams * max(0.0, whole - prompts)
+        ahead = max(ahead, min(early, shape.layers) / shape.layers * shape.kept.at(tokens) if tokens else 0.0)
+    return device.streams * max(0.0, whole - prompts - ahead)
 
 
-def first_seconds(shape: Shape, gpu: Device, workload: Workload, tokens: int, read: float, said: Tier) -> float:
+def early_layers(instance: Instance, group: str) -> int:
+    """Layers that some tier of a group has read before a request begins."""
+    return max((tier.early_layers for tier in instance.tiers.values() if tier.on(group)), default=0)
+
+
+def first_seconds(
+    shape: Shape, gpu: Device, workload: Workload, tokens: int, read: float, said: Tier, early: int
+) -> float:
     """First token of a request that reads state for ``read`` seconds and computes the rest, handoff apart."""
     compute = units.costs(shape, gpu, behind(workload, tokens)).first_token
     if said.fetch == "prefetch":
         return max(0.0, read - said.wait) + compute
     if said.fetch == "layer-wise":
         layers = shape.layers
-        return prefetch.layerwise_seconds(layers, read / layers, compute / layers, min(said.early_layers, layers))
+        return prefetch.layerwise_seconds(layers, read / layers, compute / layers, min(early, layers))
     return prefetch.read_then_compute_seconds(read, compute)
 
 

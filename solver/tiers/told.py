@@ -217,10 +217,11 @@ def resources(chosen: Chosen) -> Iterator[tuple[str, float, float, float, str]]:
         have = size(chosen, place, pieces)
         if have <= 0.0 and not keeps(load, number):
             continue
-        needed = (alive(kept, number, load) * head, alive(kept, number, full) * head)
+        (held, moved), (more, most) = (_handed(chosen, place, flows) for flows in (chosen.load, chosen.settled))
+        needed = (alive(kept, number, load) * head + held, alive(kept, number, full) * head + more)
         yield f"tier[{place.name}]", *needed, have, "B"
-        got = read(kept, load, number), read(kept, full, number)
-        put = written(kept, load, number), written(kept, full, number)
+        got = read(kept, load, number) + moved, read(kept, full, number) + most
+        put = written(kept, load, number) + moved, written(kept, full, number) + most
         for word, amount, pipe in (
             ("bandwidth", (got[0] + put[0], got[1] + put[1]), place.both),
             ("read", got, place.read),
@@ -229,6 +230,16 @@ def resources(chosen: Chosen) -> Iterator[tuple[str, float, float, float, str]]:
         ):
             if pipe is not None:
                 yield f"tier[{place.name},{word}]", *amount, pipe.at(pieces), "B/s"
+
+
+def _handed(chosen: Chosen, place: Place, flows: Settled) -> tuple[float, float]:
+    """What handoffs through the store of a pool hold of it, in bytes, and move, in B/s each way."""
+    store, held, moved = place.said.store, 0.0, 0.0
+    for route, rate in zip(chosen.data.routes, flows.routes, strict=True):
+        if store is not None and route.store == store:
+            held += rate * route.charges[f"store[{store}]"] * chosen.instance.hardware.stores[store].capacity
+            moved += rate * route.payload
+    return held, moved
 
 
 def pieces(chosen: Chosen) -> Iterator[tuple[str, int, float]]:
