@@ -64,7 +64,8 @@ def shown(words: str) -> None:
 
 def test_the_prefix_by_hand() -> None:
     assert V / 2**30 == 1.125
-    assert operations(8192, 0) / 156e12 == RECOMPUTE == pytest.approx(0.856373868)
+    assert operations(8192, 0) / 156e12 == RECOMPUTE
+    assert pytest.approx(0.856373868) == RECOMPUTE
     for new, seconds in NEW.items():
         assert operations(new, 8192) / 156e12 == pytest.approx(seconds, rel=1e-8)
         assert passes.prefill(QWEN, A100, new, 8192).seconds == pytest.approx(seconds, rel=1e-8)
@@ -291,9 +292,8 @@ def test_layers_that_are_read_meanwhile(new: int, early: int, total: float) -> N
     buffer = prefetch.buffer_bytes(PCIE, V / PCIE, NEW[new])
     assert prefetch.buffer_layers(buffer, V / 36) == (early if new < 512 else 0)  # the flow forgets the first layer
     serial = V / PCIE + NEW[new]
-    shown(
-        f"| {new} | {1e3 * NEW[new]:.2f} ms | {1e3 * serial:.2f} ms | {1e3 * total:.2f} ms | {early} ({32 * early} MiB)"
-    )
+    times = (f"{1e3 * seconds:.2f} ms" for seconds in (NEW[new], serial, total))
+    shown(f"| {new} | {' | '.join(times)} | {early} ({32 * early} MiB) | {1e3 * NEW[new]:.2f} ms |")
 
 
 @pytest.mark.parametrize(("new", "early"), [(128, 25), (256, 14), (512, 1)])
