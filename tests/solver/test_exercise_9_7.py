@@ -302,8 +302,11 @@ def test_plans_read_layer_by_layer(new: int, early: int) -> None:
     read, compute = V / PCIE / 36, NEW[new] / 36
     [found] = uses(*changes)["dram@a100"].found
     assert found.first_token_s == pytest.approx(max(36 * read + compute, read + 36 * compute))
-    [found] = uses(*changes, f"tiers.dram.early_layers={early}")["dram@a100"].found
+    ahead = uses(*changes, f"tiers.dram.early_layers={early}")
+    [found] = ahead["dram@a100"].found
     assert found.first_token_s == pytest.approx(NEW[new])
+    taken = uses(*changes)["hbm@a100"].capacity - ahead["hbm@a100"].capacity
+    assert taken == pytest.approx(early * V / 36)  # HBM keeps room for the layers of one request
     [found] = uses(*changes, f"tiers.dram.early_layers={early - 1}")["dram@a100"].found
     assert found.first_token_s is not None
     assert found.first_token_s > NEW[new] * (1.0 + 1e-3)
