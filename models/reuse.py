@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from models.base import Described
 from models.errors import Problem
 from models.plain import Path, is_whole, mapping, problem
-from models.quantities import Count, PositiveSeconds, Seconds, Share, TokenCount
+from models.quantities import Count, PositiveSeconds, PositiveShare, Seconds, Share, TokenCount
 from models.units import SHARE, TIME, QuantityError, parse
 
 
@@ -59,7 +59,7 @@ class Reuse(Described):
     """Share of the requests that return at all."""
     again: Share | None = None
     """Of those that return, the share whose state had been used again before; default: as if returns were by chance."""
-    share: Share = 1.0
+    share: PositiveShare = 1.0
     """Requests that begin with a system prompt."""
     distinct: Count = 1
     """Different system prompts."""

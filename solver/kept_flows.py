@@ -31,9 +31,9 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
             for (n, w), c in zip(instance.workloads.items(), columns.values(), strict=True)
         ]
     else:
-        part = model.column(0.0, most)
+        part = model.column(0.0, 1.0)  # of the arrivals, so that few of them are not lost in rounding
         columns = dict.fromkeys(instance.workloads, part)
-        served = dict.fromkeys(instance.workloads, ((part, 1.0),))
+        served = dict.fromkeys(instance.workloads, ((part, most),))
         worth = [(part, 1.0)]
     throughput = model.column()
     full = flows.add(model, data, "", numbers(counts, one), one, warm=True)
@@ -51,7 +51,8 @@ def load(data: Data, counts: Sequence[int]) -> Settled | None:
     best = _nearest(session, data, found, best)
     best = calmest(session, data, found.load, best)
     settled = read(found.load, data, best.values, 1.0 / data.tick)
-    rates = {n: best.values[column] * data.share(n) / data.tick for n, column in columns.items()}
+    unit = 1.0 if instance.drops else most
+    rates = {n: best.values[column] * unit * data.share(n) / data.tick for n, column in columns.items()}
     held = warm.held(data, found, best.values)
     return replace(settled, throughput=sum(rates.values()), served=rates, held=held)
 

@@ -190,7 +190,7 @@ def _ages(listed: Sequence[Part], there: Sequence[Place], wanted: int, full: set
         copies = {place.copies if part.prompt else place.spread for place in there}
         for each in copies:
             found.update(part.ages(each, STEPS if not part.prompt else 3))
-    ages = sorted(age for age in found if LEAST_AGE <= age <= MOST_AGE)
+    ages = sorted({max(age, LEAST_AGE) for age in found if age <= MOST_AGE})
     while len(ages) > most:  # the two that are nearest to each other become one
         ratios = [b / a if not {a, b} <= stay else math.inf for a, b in itertools.pairwise(ages)]
         at = ratios.index(min(ratios))
