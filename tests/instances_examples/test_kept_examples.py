@@ -6,6 +6,7 @@ import pytest
 
 from models.plan import Plan
 from models.plan_tiers import TierUse
+from models.workload import PoolLimit
 from solver.flips.asked import asked
 from solver.flips.search import flips
 from solver.limits import Limits
@@ -68,3 +69,17 @@ def test_the_policy_flips_at_a_price(name: str, low: float, high: float) -> None
     assert low <= 3600.0 * flip.at <= high
     assert any("ssd" in part for part in flip.below.outcome)
     assert not any("ssd" in part for part in flip.above.outcome)
+
+
+def test_pools_first_and_tiers_after_costs_more() -> None:
+    made = instance(GQA)
+    alone = solve(made.model_copy(update={"tiers": {}}), Options(plan_only=True, reasons=False))
+    (pool,) = alone.pools
+    bound = PoolLimit(group=pool.group, scheme="chunked", exactly=pool.units)
+    others = PoolLimit(scheme="pd-direct", exactly=0)
+    limits = made.limits.model_copy(update={"pools": [bound, others]})
+    after = solve(made.model_copy(update={"limits": limits}), Options(plan_only=True, reasons=False))
+    assert after.cost.per_hour is not None
+    joint = plan_of(GQA).cost.per_hour
+    assert joint is not None
+    assert joint < 0.97 * after.cost.per_hour  # 27.08 against 28 and more
