@@ -9,135 +9,19 @@ from collections.abc import Iterator
 
 from models.instance import Instance
 from models.plan import Plan
-from models.plan_tiers import Load, Retained, TierUse
+from models.plan_tiers import TierUse
 from models.tiers import HBM, Policy
 from solver import physics
-from solver.formulas import retention
 from solver.recomputed import Built
 from solver.tiers.data import Kept
-from solver.tiers.parts import Part, cached_tokens, parts
-from solver.tiers.places import Place, places
+from solver.tiers.parts import cached_tokens
+from solver.tiers.places import Place
+from solver.tiers.sums import TOLERANCE, alive, copies_at, kept_of, over, part_of, paused, rate_at, read, written
 from solver.topology import Topology
 
-TOLERANCE = 1e-6
-
-
+__all__ = ["alive", "crossing", "kept_of", "violations", "written"]
 CRUMB = 1e-2
 """Of the rate of a workload: what rounding leaves of rates below that is told by it, not by the rate itself."""
-
-
-def over(value: float, limit: float, least: float = 1e-9) -> bool:
-    """Whether ``value`` is above ``limit`` by more than rounding, which is never less than that of ``least``."""
-    return not value <= limit + TOLERANCE * max(abs(limit), least)
-
-
-def kept_of(instance: Instance, topology: Topology) -> Kept:
-    """Parts and places of an instance."""
-    return Kept(instance, topology, parts(instance), places(instance, topology), ())
-
-
-def _part(kept: Kept, workload: str, number: int) -> Part:
-    return next(part for part in kept.parts if (part.workload, part.number) == (workload, number))
-
-
-def _copies(part: Part, place: Place) -> float:
-    return place.copies if part.prompt else place.spread
-
-
-def _use_above(plan: Plan, kept: Kept, number: int, keeps: Retained) -> tuple[Place, Retained] | None:
-    """The next faster place of the same requests, if it keeps the part."""
-    chain = kept.chain(keeps.workload, keeps.group)
-    before = chain.index(number) - 1
-    for one in plan.tiers[chain[before]].retained if before >= 0 else ():
-        if (one.workload, one.part, one.group) == (keeps.workload, keeps.part, keeps.group):
-            return kept.places[chain[before]], one
-    return None
-
-
-def alive(plan: Plan, kept: Kept, number: int) -> float:
-    """Mean bytes of prefixes at a place."""
-    place, use, total = kept.places[number], plan.tiers[number], 0.0
-    for keeps in use.retained:
-        part = _part(kept, keeps.workload, keeps.part)
-        mine = _alive(part, place, use.policy, keeps, kept)
-        if place.said.holds == "exclusive" and (above := _use_above(plan, kept, number, keeps)):
-            mine = max(0.0, mine - _alive(part, above[0], "all", above[1], kept))
-        total += mine
-    return total
-
-
-def _alive(part: Part, place: Place, policy: str, keeps: Retained, kept: Kept) -> float:
-    copies, total = _copies(part, place), 0.0
-    for one in keeps.ages:
-        integral = part.integral(one.age_s, copies)
-        if policy == "second_hit":
-            seen = kept.admitted(part, place)
-            most = seen * part.most / (1.0 if part.prompt else copies)
-            total += retention.live_again_bytes(one.rate, part.hit, most, one.age_s, seen * part.again * integral)
-        else:
-            total += retention.live_bytes(one.rate, part.kept, part.hit, one.age_s, integral)
-    return total
-
-
-def written(plan: Plan, kept: Kept, number: int) -> dict[tuple[str, str], float]:
-    """Bytes/s of new state written to a place, by workload and group."""
-    place, use = kept.places[number], plan.tiers[number]
-    found: dict[tuple[str, str], float] = {
-        (w, g): 0.0
-        for w in kept.instance.workloads
-        for g in kept.instance.hardware.groups
-        if place.tier != HBM and kept.of(w) and number in kept.chain(w, g)
-    }
-    for keeps in use.retained if place.tier != HBM else ():
-        part = _part(kept, keeps.workload, keeps.part)
-        rate = sum(_written(part, place, use.policy, one.rate, one.age_s, kept) for one in keeps.ages)
-        if place.said.holds == "exclusive":
-            rate = sum(one.rate for one in keeps.ages) * part.kept
-            if above := _use_above(plan, kept, number, keeps):
-                gone = [part.found(one.age_s, _copies(part, above[0])) * one.rate for one in above[1].ages]
-                rate = max(0.0, rate - part.hit * sum(gone))
-        found[keeps.workload, keeps.group] = found.get((keeps.workload, keeps.group), 0.0) + rate
-    for key in found:
-        found[key] = max(0.0, found[key] - _handed(plan, kept.instance, place, *key))
-    return found
-
-
-def _written(part: Part, place: Place, policy: str, rate: float, age: float, kept: Kept) -> float:
-    copies = _copies(part, place)
-    there = part.found(age, copies)
-    if policy == "second_hit":
-        seen = kept.admitted(part, place)
-        most = seen * part.most / (1.0 if part.prompt else copies)
-        return retention.written_again_bytes(rate, part.hit, most, seen * part.again * there)
-    return retention.written_bytes(rate, part.kept, part.hit, there)
-
-
-def _handed(plan: Plan, instance: Instance, place: Place, workload: str, group: str) -> float:
-    """Bytes/s that handoffs through the same store have written already."""
-    if place.said.store is None:
-        return 0.0
-    described = instance.workloads[workload]
-    payload = physics.handoff_payload(physics.shape_of(instance.models[described.model]), described)
-    return sum(
-        handoff.rate.at_load * payload
-        for handoff in plan.handoffs
-        if (handoff.workload, handoff.source, handoff.store) == (workload, group, place.said.store)
-    )
-
-
-def _at(rate: Load, word: str) -> float:
-    return rate.at_load if word == "at_load" else rate.at_capacity
-
-
-def read(use: TierUse, word: str, group: str | None = None) -> float:
-    """Bytes/s read from a place."""
-    found = sum(_at(one.rate, word) * one.bytes_per_hit for one in use.found if group in (None, one.group))
-    return found + paused(use, word, group)
-
-
-def paused(use: TierUse, word: str, group: str | None = None) -> float:
-    """Bytes/s of states that are put away while requests wait, and taken up again."""
-    return sum(_at(one.rate, word) * one.bytes_each for one in use.paused if group in (None, one.group))
 
 
 def crossing(plan: Plan, kept: Kept, word: str, topology: Topology) -> dict[str, float]:
@@ -184,7 +68,7 @@ def _fits(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Itera
     new = sum(written(plan, kept, number).values())
     for word in ("at_load", "at_capacity"):
         wait = sum(
-            _at(one.rate, word)
+            rate_at(one.rate, word)
             * one.bytes_each
             * (w.mean if (w := kept.instance.workloads[one.workload].tool_wait) else 0.0)
             for one in use.paused
@@ -214,7 +98,7 @@ def _passing(plan: Plan, kept: Kept, place: Place, word: str) -> tuple[float, fl
             continue
         store, described = stores[handoff.store], kept.instance.workloads[handoff.workload]
         shape = physics.shape_of(kept.instance.models[described.model])
-        longest, rate = physics.longest_payload(shape, described), _at(handoff.rate, word)
+        longest, rate = physics.longest_payload(shape, described), rate_at(handoff.rate, word)
         for ends, own in (
             ((handoff.source, handoff.store), store.write),
             ((handoff.store, handoff.target), store.read),
@@ -241,7 +125,7 @@ def _apart(plan: Plan, kept: Kept, number: int, built: dict[str, Built]) -> Iter
             workload = kept.instance.workloads[one.workload]
             ends = ("both", "decode") if workload.decodes else ("both", "decode", "prefill")
             stay = frozenset(p.name for p in mine if one.workload in p.rates and p.serves in ends)
-            bytes_ = _at(one.rate, word) * one.bytes_each * (workload.tool_wait.mean if workload.tool_wait else 0.0)
+            bytes_ = rate_at(one.rate, word) * one.bytes_each * (workload.tool_wait.mean if workload.tool_wait else 0.0)
             sorts[stay] = sorts.get(stay, 0.0) + bytes_
         for count in range(1, len(sorts) + 1):
             for some in itertools.combinations(sorts, count):
@@ -296,7 +180,7 @@ def _available(plan: Plan, kept: Kept, name: str, group: str) -> Iterator[str]:
             for kind in kept.kinds:
                 cover = kept.covers(part, place, _policy(place, use), kind) if keeps else 0.0
                 ages = [one for row in keeps for one in row.ages]
-                shares = [kept.weight(part, kind) * part.found(one.age_s, _copies(part, place)) for one in ages]
+                shares = [kept.weight(part, kind) * part.found(one.age_s, copies_at(part, place)) for one in ages]
                 own += sum(cover * one.rate * share for one, share in zip(ages, shares, strict=True))
                 lines[kind] += [(share, one.rate, cover) for one, share in zip(ages, shares, strict=True)]
             so_far += mine
@@ -337,9 +221,9 @@ def _waits(plan: Plan, name: str, group: str, calls: float, instance: Instance) 
             and name in p.rates
             and (p.serves in ("both", "decode") or (p.serves == "prefill" and not instance.workloads[name].decodes))
         ]
-        wanted = calls * sum(_at(pool.rates[name], word) for pool in ends)
+        wanted = calls * sum(rate_at(pool.rates[name], word) for pool in ends)
         kept = sum(
-            _at(one.rate, word)
+            rate_at(one.rate, word)
             for use in plan.tiers
             for one in use.paused
             if (one.workload, one.group) == (name, group)
@@ -358,7 +242,7 @@ def _states(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Built])
             row[1] += one.rate.at_capacity
             if over(one.rate.at_capacity, one.rate.at_load, CRUMB * instance.workloads[one.workload].rate):
                 yield f"within[{one.workload},{one.part},{one.group},{use.name}]: more at capacity than at the load"
-            if one.bytes_per_hit != _part(kept, one.workload, one.part).hit:
+            if one.bytes_per_hit != part_of(kept, one.workload, one.part).hit:
                 yield f"found[{one.workload},{one.part}]: another size"
     for pool in plan.pools:
         for name, states in pool.hits.items() if pool.part_of is None else ():
@@ -366,12 +250,12 @@ def _states(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Built])
                 yield f"pools: {pool.name} finds parts that {name} has not"
                 return
             for word, at in (("at_load", 0), ("at_capacity", 1)):
-                total = sum(_at(load, word) for load in states)
-                if over(total, _at(pool.rates[name], word), CRUMB * instance.workloads[name].rate):
+                total = sum(rate_at(load, word) for load in states)
+                if over(total, rate_at(pool.rates[name], word), CRUMB * instance.workloads[name].rate):
                     yield f"states[{name},{pool.name}] {word}: more find parts of their prompt than there are"
                 for part in range(len(states)):
                     row = found.setdefault((name, part, pool.group), [0.0, 0.0])
-                    row[at] -= sum(_at(load, word) for load in states[part:])
+                    row[at] -= sum(rate_at(load, word) for load in states[part:])
     most = max((plan.throughput or 0.0, instance.rate))
     for (name, part, group), (load, full) in found.items():
         if max(abs(load), abs(full)) > TOLERANCE * most:
