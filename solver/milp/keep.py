@@ -8,6 +8,7 @@ group g that is kept so; $\varphi_{w,k,g,P}$ requests/s that find part k of thei
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from models.tiers import HBM
 from solver.data import Data
 from solver.milp import ages
 from solver.milp.ages import Way
@@ -100,7 +101,26 @@ def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float)
                     if not apart:  # then a place that is in use keeps what everybody leaves
                         used = [(column, -most) for column in keeping.ways[number].values()]
                         model.rows.append(at_least(f"all-{name}", [*terms, *used], -most))
+                    if kept.places[number].tier == HBM and _prompts(kept, workload, part):
+                        roomy = _roomy(data, regime, workload, group)
+                        name = f"prompts[{workload},{group},{kept.places[number].name}]"
+                        model.rows.append(at_most(name, [*((c, 1.0 / most) for c in line.values()), *roomy], 0.0))
                 keeping.held[workload, part, group, number] = line
+
+
+def _prompts(kept: Kept, workload: str, number: int | None) -> bool:
+    """Whether a part, or any of them, is a system prompt."""
+    return any(part.prompt for part in kept.of(workload) if number in (None, part.number))
+
+
+def _roomy(data: Data, regime: Flows, workload: str, group: str) -> list[Term]:
+    """Units that have room beside system prompts; those without do not hold the prompts either."""
+    return [
+        (column, -k)
+        for index, candidate in enumerate(data.candidates)
+        if candidate.group == group and candidate.begins and workload in candidate.hits and candidate.room > 0.0
+        for column, k in regime.units[index]
+    ]
 
 
 def exact(keeping: Keeping, values: Sequence[float], unit: Mapping[str, float]) -> list[float]:

@@ -17,6 +17,9 @@ from solver import physics
 from solver.formulas import retention, state
 from solver.physics import Shape
 
+NOBODY = 1e-12
+"""Share that counts as none: times that scatter leave such at ages far below them, and linear programs get lost."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -58,7 +61,8 @@ class Part:
         """Share of the requests that find it within ``age``; ``copies`` places see requests in turn."""
         if self.prompt:
             return self.most * retention.exponential_share(age, self.mean(copies))
-        return self._distribution[0](age) / copies
+        share = self._distribution[0](age) / copies
+        return share if share > NOBODY else 0.0
 
     def integral(self, age: float, copies: float = 1.0) -> float:
         """That, integrated over ages from 0, in s."""

@@ -383,13 +383,33 @@ class Program:
                 continue
             size = place.base + place.most * place.each or 1.0
             head = place.said.headroom / size
+            passing, moved = self._passing(made, place)
             held = [(c, k * head) for terms in (self.alive[number], *waits.values()) for c, k in terms]
+            held += [(c, k / size) for c, k in passing]
             self.row([*held, (self.pieces[number], -place.each / size)], place.base / size)
-            read, put = self._read(made, number), self._put(made, number)
+            read, put = [*self._read(made, number), *moved], [*self._put(made, number), *moved]
             for what, there, each in place.pipes:
                 terms = {"both": [*read, *put], "read": read, "write": put, "wear": put}[what]
                 most = there + place.most * each or 1.0
                 self.row([*((c, k / most) for c, k in terms), (self.pieces[number], -each / most)], there / most)
+
+    def _passing(self, made: Regime, place: Own) -> tuple[Rows, Rows]:
+        """Bytes that handoffs hold of the store of a pool, and move in and out of it."""
+        held: Rows = []
+        moved: Rows = []
+        if place.store is None or self.instance.schemes.allow != ["pd-pooled"]:
+            return held, moved
+        (group,), network = self.instance.hardware.groups, Network(self.instance.hardware)
+        for name, workload in self.instance.workloads.items():
+            if workload.output == 1:
+                continue
+            size = payload(self.instance, workload)
+            (trip,) = trips(network, ["pd-pooled"], group, group, [(1.0, size)])
+            stays = trip.load[place.store, "bytes"] * self.instance.hardware.stores[place.store].capacity
+            mine = [c for (w, _, _), c in made.begun.items() if w == name]
+            held += [(c, stays * self.rate(name)) for c in mine]
+            moved += [(c, size * self.rate(name)) for c in mine]
+        return held, moved
 
     def _waiting(self, made: Regime, number: int, name: str) -> Rows:
         wait = self.instance.workloads[name].tool_wait
