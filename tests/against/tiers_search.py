@@ -244,7 +244,8 @@ class Program:
 
     def _ends(self, name: str, unit: int) -> bool:
         """Whether requests stay on such units to their end."""
-        return self.case.units[unit].ends or self.instance.workloads[name].output == 1
+        one = self.case.units[unit]
+        return one.begins if self.instance.workloads[name].output == 1 else one.ends
 
     # what is kept
 
