@@ -11,6 +11,8 @@ from solver.milp.model import Term, at_most
 from solver.regimes import Settled
 
 EASY = Limits(seconds=30.0)
+ROUNDING = 1e-7
+"""Of the largest flow: by so much rows are broken in a linear program that is solved."""
 
 
 def numbers(counts: Sequence[int], column: int) -> tuple[tuple[Term, ...], ...]:
@@ -26,11 +28,15 @@ def read(regime: Flows, data: Data, values: Sequence[float], scale: float) -> Se
     def swept(workload: str, column: int) -> float:
         return values[column] * data.share(workload) * scale if values[column] > crumb else 0.0
 
+    rates = {(workload, c): swept(workload, column) for (workload, c), column in regime.rates.items()}
+    hits = {(workload, c, state): swept(workload, column) for (workload, c, state), column in regime.hits.items()}
+    for (workload, c), rate in rates.items():  # where hardly a request is served, no more than that finds anything
+        mine = [key for key in hits if key[:2] == (workload, c)]
+        total = sum(hits[key] for key in mine)
+        if rate < total <= rate + ROUNDING * max(rates.values()):
+            hits |= {key: hits[key] * rate / total for key in mine}
     return Settled(
-        0.0,
-        {(workload, c): swept(workload, column) for (workload, c), column in regime.rates.items()},
-        tuple(swept(route.workload, regime.routes[r]) for r, route in enumerate(data.routes)),
-        hits={(workload, c, state): swept(workload, column) for (workload, c, state), column in regime.hits.items()},
+        0.0, rates, tuple(swept(route.workload, regime.routes[r]) for r, route in enumerate(data.routes)), hits=hits
     )
 
 
