@@ -1,11 +1,12 @@
 """Rates and means of docs/reference/tiers.md against sessions that are replayed, and where they are off."""
 
+import itertools
 import math
 
 import pytest
 
 from solver.formulas import retention
-from tests.against.tiers_replay import ALL, SECOND, Sessions, growing, one, two
+from tests.against.tiers_replay import ALL, SECOND, Sessions, Turns, admitted, growing, one, scattered, two
 
 S = Sessions()
 LONG = 4000.0
@@ -70,3 +71,47 @@ def test_returns_by_chance(age: float) -> None:
     hit = used / S.returns
     default = min(1.0, S.returns * hit / left)
     assert found == pytest.approx(hit * default * share(age), rel=NEAR)
+
+
+CURVE = ((20.0, 0.3), (80.0, 0.5), (400.0, 0.7))
+TURNS = Turns(20.0, CURVE)
+
+
+def of_curve(age: float) -> tuple[float, float]:
+    """The share that returned, and its integral."""
+    total, points = 0.0, ((0.0, 0.0), *CURVE, (1e12, CURVE[-1][1]))
+    for (low, before), (high, after) in itertools.pairwise(points):
+        end = min(age, high)
+        there = before + (after - before) * (end - low) / (high - low)
+        total += (end - low) * (before + there) / 2.0
+        if age <= high:
+            return there, total
+    raise AssertionError
+
+
+@pytest.mark.parametrize("age", [15.0, 60.0, 200.0])
+def test_admission_remembers(age: float) -> None:
+    """Exact where uses are remembered for longer than state is kept."""
+    found, written, alive_ = admitted(TURNS, age, 300.0, LONG, 2)
+    again, (there, summed_), known = 0.7, of_curve(age), of_curve(300.0)[0] / 0.7
+    assert found == pytest.approx(20.0 * again * known * there, rel=2 * NEAR)
+    admitted_ = retention.written_again_bytes(20.0, 1.0, known * 0.7, known * again * there)
+    assert written == pytest.approx(admitted_, rel=2 * NEAR)
+    size = retention.live_again_bytes(20.0, 1.0, known * 0.7, age, known * again * summed_)
+    assert alive_ == pytest.approx(size, rel=2 * NEAR)
+
+
+@pytest.mark.parametrize("places", [2, 4])
+def test_random_routing_finds_no_less_than_said(places: int) -> None:
+    """Also what was left by uses before the last may be there: up to so much more is found than the share says."""
+    found, said = scattered(TURNS, places, 60.0, LONG, 3), 20.0 * of_curve(60.0)[0] / places
+    assert found / said == pytest.approx({2: 1.23, 4: 1.36}[places], rel=NEAR)
+
+
+def test_admission_that_forgets_before_state_goes() -> None:
+    """Found, written and alive are more than said, since what is there needs no second use soon after the first."""
+    counted, (there, summed_) = admitted(TURNS, 200.0, 60.0, LONG, 4), of_curve(200.0)
+    known = of_curve(60.0)[0] / 0.7
+    said = 20.0 * known * 0.7 * there, 20.0 * known * 0.7 * (1.0 - there), 20.0 * known * 0.7 * (200.0 - summed_)
+    for one_, other in zip(counted, said, strict=True):
+        assert one_ / other == pytest.approx(1.16, rel=2 * NEAR)

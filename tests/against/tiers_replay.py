@@ -177,3 +177,58 @@ def growing(sessions: Sessions, age: float, turn: float, until: float, seed: int
         left += turn * (before + 1)
         found += turn * max(0, before - 1) if now - last <= age else 0.0
     return found / number, most / number, left / number
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Sessions whose uses follow at times of a curve: shares of all uses that are followed within an age."""
+
+    rate: float
+    curve: tuple[tuple[float, float], ...]
+
+    def events(self, until: float, seed: int) -> list[tuple[float, int]]:
+        """Times of uses with the number of their session."""
+        draw, found, number, start = random.Random(seed), list[tuple[float, int]](), 0, 0.0
+        points = ((0.0, 0.0), *self.curve)
+        while start < until:
+            start += draw.expovariate(self.rate * (1.0 - self.curve[-1][1]))
+            now, number = start, number + 1
+            while now < until:
+                found.append((now, number))
+                share = draw.random()
+                if share >= self.curve[-1][1]:
+                    break
+                low, high = next(two for two in itertools.pairwise(points) if share < two[1][1])
+                now += low[0] + (high[0] - low[0]) * (share - low[1]) / (high[1] - low[1])
+        return sorted(found)
+
+
+def admitted(turns: Turns, age: float, memory: float, until: float, seed: int) -> tuple[float, float, float]:
+    """`second_hit` that remembers uses for a time: uses/s that find state, that write it, and objects alive."""
+    last, there = dict[int, float](), dict[int, float]()
+    found = written = alive = 0.0
+    for now, session in turns.events(until, seed):
+        before = last.get(session, -1e18)
+        last[session] = now
+        had = session in there and now - there[session] <= age
+        count = now > until / 2.0
+        if session in there and count:
+            alive += min(age, now - there[session])
+        found += had and count
+        if had or now - before <= memory:
+            written += (not had) and count
+            there[session] = now
+        else:
+            there.pop(session, None)
+    alive += sum(min(age, until - when) for when in there.values() if when > until / 2.0)
+    return 2.0 * found / until, 2.0 * written / until, 2.0 * alive / until
+
+
+def scattered(turns: Turns, places: int, age: float, until: float, seed: int) -> float:
+    """Uses/s that find state where each goes to one of so many places by chance."""
+    draw, last, found = random.Random(seed + 1), dict[tuple[int, int], float](), 0
+    for now, session in turns.events(until, seed):
+        key = session, draw.randrange(places)
+        found += now > until / 2.0 and now - last.get(key, -1e18) <= age
+        last[key] = now
+    return 2.0 * found / until
