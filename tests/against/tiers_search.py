@@ -505,8 +505,26 @@ class Best:
     """Those with the least cost."""
 
 
+def late(case: Case) -> bool:
+    """Whether prefill and handoff together break a target, on the one group that there is then."""
+    network, schemes = Network(case.instance.hardware), list(case.instance.schemes.allow)
+    for name, workload in case.instance.workloads.items():
+        if workload.targets.ttft is None or not str(schemes[0]).startswith("pd"):
+            continue
+        (group,) = case.instance.hardware.groups
+        sent = 0.0
+        if workload.output != 1:
+            (trip,) = trips(network, schemes, group, group, [(1.0, payload(case.instance, workload))])
+            sent = trip.seconds
+        if all(u.takes[name][0][0] + sent > workload.targets.ttft for u in case.units if u.begins):
+            return True
+    return False
+
+
 def search(case: Case) -> Best | None:
     """The least cost, and the most throughput that it buys; None where there is no plan."""
+    if late(case):
+        return None
     bounds = []
     every = list(case.combinations())
     for combination in every:
