@@ -7,7 +7,7 @@ from solver.milp.ages import Way
 from solver.milp.flows import Flows
 from solver.milp.keep import Keeping, beginning, line_of, pairs
 from solver.milp.model import Model, Row, Term, at_most
-from solver.tiers.data import Kept
+from solver.tiers.data import AGAIN, Kept
 from solver.tiers.parts import Part
 from solver.tiers.places import Place
 
@@ -22,11 +22,13 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
         begun = beginning(data, flows, workload, group)
         chain = [kept.places[number] for number in kept.chain(workload, group)]
         mixed = any(place.each_apart or place.said.admission for place in chain)
+        few = [number for number, place in enumerate(chain) if "second_hit" in place.policies]
         for part in kept.of(workload):
             for kind in kept.kinds:
                 mine: list[Term] = []
                 lines: list[tuple[float, Term]] = []
-                for number in kept.chain(workload, group):
+                for at, number in enumerate(kept.chain(workload, group)):
+                    behind = kind == AGAIN and any(one < at for one in few)  # such a place may keep for longer
                     place, column = kept.places[number], found[workload, part.number, kind, group, number]
                     line = line_of(keeping, part, group, number)
                     own = [
@@ -38,7 +40,9 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
                     there = [(c, -share * k) for share, (c, k) in own]
                     yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
                     mine.append((column, 1.0))
-                    if mixed or part.prompt:  # HBM has all prompts, and a slower place not those that are rare
+                    if (
+                        mixed or behind or part.prompt
+                    ):  # HBM has all prompts, and a slower place not those that are rare
                         if lines and own:
                             alike = SAME if kept.fine else ALIKE
                             yield from _together(model, label, mine, [*lines, *own], begun, alike)
