@@ -19,8 +19,8 @@ from tests.against.tiers_search import Best, Case, case, search
 SEEDS = range(42)
 KNOWN = (76, 91, 158, 241, 1084, 1149, 1154, 1441, 2646, 2969, 3124)
 """Found faults: load that is turned away, admission under a time to live, prompts that do not fit into HBM, ages at
-which next to nobody returned, hits of hardly a request, a faster place that keeps for longer; and in what is counted here, handoffs through the store of a
-pool, and where requests of one token wait.
+which next to nobody returned, hits of hardly a request, a faster place that keeps for longer. In what is counted here:
+handoffs through the store of a pool, and where requests of one token wait.
 """
 AGES, MOST = 5, 220
 NEAR = 1e-6

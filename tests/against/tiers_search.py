@@ -507,9 +507,9 @@ class Best:
 
 def late(case: Case) -> bool:
     """Whether prefill and handoff together break a target, on the one group that there is then."""
-    network, schemes = Network(case.instance.hardware), list(case.instance.schemes.allow)
+    network, schemes = Network(case.instance.hardware), list[str](case.instance.schemes.allow)
     for name, workload in case.instance.workloads.items():
-        if workload.targets.ttft is None or not str(schemes[0]).startswith("pd"):
+        if workload.targets.ttft is None or not schemes[0].startswith("pd"):
             continue
         (group,) = case.instance.hardware.groups
         sent = 0.0
