@@ -155,13 +155,21 @@ def check(data: dict[str, Any]) -> Iterator[Problem]:
 
 
 KINDS = ("capacity", "drives", "store")
+NOT_OF_HBM: dict[str, object] = {
+    **dict.fromkeys(("nodes", "endurance", "to_gpu", "bandwidth", "write_policy", "price_per_step", "admission")),
+    "holds": "inclusive",
+    "fetch": "serial",
+    "early_layers": 0,
+    "wait": "0 s",
+}
+"""Keys that HBM has no use for -> what a resolved document says of them."""
 
 
 def _kind(name: str, tier: dict[str, Any], path: Path) -> Iterator[Problem]:
     stated = [key for key in KINDS if tier.get(key) is not None]
     if name == HBM:
-        for key in (*stated, "nodes", "endurance", "to_gpu", "bandwidth", "write_policy", "price_per_step"):
-            if tier.get(key) is not None:
+        for key in (*stated, *NOT_OF_HBM):
+            if tier.get(key) not in (None, NOT_OF_HBM.get(key)):
                 message = "means nothing for hbm, which is what the plan leaves free"
                 yield problem((*path, key), message, None, "headroom, routing, eviction or in")
     elif len(stated) != 1:
@@ -198,6 +206,12 @@ def _places(
         message = "no store of this name under hardware.stores" + (f"; {guess}" if guess else "")
         yield problem((*path, "store"), message, store, "one of " + ", ".join(stores) if stores else None)
         return
+    for word in ("read", "write"):
+        if mapping(tier.get("nodes")).get(word) is not None and mapping(stores[store]).get(word) is None:
+            message = f"adds to no bandwidth: the store {store} states none of its own"
+            yield problem(
+                (*path, "nodes", word), message, tier["nodes"][word], f"hardware.stores.{store}.{word}, or none here"
+            )
     if mapping(stores[store]).get("for", "state") != "state":
         yield problem((*path, "store"), "keeps features of images, not state", store, "a store for state")
     joined = _joined(mapping(stores[store]).get("on"), links)

@@ -61,10 +61,11 @@ def columns(model: Model, data: Data, choice: Choice | None = None) -> Keeping:
         made = None if choice is None else choice.places[number]
         low, high = (place.least, place.most) if made is None else (made.pieces, made.pieces)
         found.pieces[number] = model.column(float(low), float(high), integer=made is None)
-        numbers = [0] if place.each_apart else ages.worth(data, number)
+        every = [0] if place.each_apart else ages.worth(data, number)
         for policy in place.policies:
             if policy == "never":
                 continue
+            numbers = [n for n in every if place.each_apart or kept.may_keep(place, policy, kept.ages[n])]
             if made is not None:
                 mine = {(policy, age): float((policy, age) == made.way) for age in numbers}
                 found.ways.setdefault(number, {}).update({way: model.column(v, v) for way, v in mine.items()})
@@ -87,6 +88,7 @@ def load(model: Model, data: Data, keeping: Keeping, regime: Flows, most: float)
                 line: dict[Way, int] = {}
                 for (policy, age), column in keeping.ways[number].items():
                     alike = kept.own_ages(workload, part, number) if part is not None else [age]
+                    alike = [n for n in alike if kept.may_keep(kept.places[number], policy, kept.ages[n])]
                     if model.upper[column] <= 0.0:
                         continue
                     for each in alike:

@@ -1,15 +1,12 @@
 """What is found was there: no more at a place than it keeps, with all faster ones no more than some of them keep."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from solver.data import Data
-from solver.milp.ages import Way
 from solver.milp.flows import Flows
 from solver.milp.keep import Keeping, beginning, line_of, pairs
 from solver.milp.model import Model, Row, Term, at_most
-from solver.tiers.data import AGAIN, Kept
-from solver.tiers.parts import Part
-from solver.tiers.places import Place
 
 
 def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Iterator[Row]:
@@ -18,62 +15,30 @@ def available(model: Model, data: Data, keeping: Keeping, flows: Flows) -> Itera
     """
     kept = keeping.kept
     found = keeping.found[flows.name]
+    alike = SAME if kept.fine else ALIKE
     for workload, group in pairs(data, flows):
         begun = beginning(data, flows, workload, group)
-        chain = [kept.places[number] for number in kept.chain(workload, group)]
-        mixed = any(place.each_apart or place.said.admission for place in chain)
-        few = [number for number, place in enumerate(chain) if "second_hit" in place.policies]
-        for part in kept.of(workload):
-            for kind in kept.kinds:
-                mine: list[Term] = []
-                lines: list[tuple[float, Term]] = []
-                for at, number in enumerate(kept.chain(workload, group)):
-                    behind = kind == AGAIN and any(one < at for one in few)  # such a place may keep for longer
-                    place, column = kept.places[number], found[workload, part.number, kind, group, number]
-                    line = line_of(keeping, part, group, number)
-                    own = [
-                        (kept.found(part, place, kind, kept.ages[way[1]]), (c, kept.covers(part, place, way[0], kind)))
-                        for way, c in line.items()
-                    ]
-                    own = [(share, term) for share, term in own if share > 0.0 and term[1] > 0.0]
-                    label = f"{workload},{part.number},{kind},{group},{place.name}"
-                    there = [(c, -share * k) for share, (c, k) in own]
-                    yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
-                    mine.append((column, 1.0))
-                    if (
-                        mixed or behind or part.prompt
-                    ):  # HBM has all prompts, and a slower place not those that are rare
-                        if lines and own:
-                            alike = SAME if kept.fine else ALIKE
-                            yield from _together(model, label, mine, [*lines, *own], begun, alike)
-                    elif len(mine) > 1:
-                        yield from _whole(kept, part, kind, label, mine, line, place, begun)
-                    lines += own
+        for part, kind in itertools.product(kept.of(workload), kept.kinds):
+            mine: list[Term] = []
+            lines: list[tuple[float, Term]] = []
+            for number in kept.chain(workload, group):
+                place, column = kept.places[number], found[workload, part.number, kind, group, number]
+                own = [
+                    (kept.found(part, place, kind, kept.ages[way[1]]), (c, kept.covers(part, place, way[0], kind)))
+                    for way, c in line_of(keeping, part, group, number).items()
+                ]
+                own = [(share, term) for share, term in own if share > 0.0 and term[1] > 0.0]
+                label = f"{workload},{part.number},{kind},{group},{place.name}"
+                there = [(c, -share * k) for share, (c, k) in own]
+                yield at_most(f"there[{label}]", [(column, 1.0), *there], 0.0)
+                mine.append((column, 1.0))
+                if lines and own:
+                    yield from _together(model, label, mine, [*lines, *own], begun, alike)
+                lines += own
 
 
 SAME, ALIKE = 1e-9, 5e-3
 """Relative difference up to which shares found count as one; and where there are many loads."""
-
-
-def _whole(
-    kept: Kept,
-    part: Part,
-    kind: int,
-    label: str,
-    found: Sequence[Term],
-    line: Mapping[Way, int],
-    place: Place,
-    begun: Sequence[Term],
-) -> Iterator[Row]:
-    r"""The same where places have all of the load or nothing: $\sum \varphi \le \sum_{p,j} F(T_j)\,y$ where the last
-    is in use and has this kind; else no more than ever returns.
-    """
-    most = kept.most(part, kind)
-    cover = {way: kept.covers(part, place, way[0], kind) for way in line}
-    less = {way: most - kept.found(part, place, kind, kept.ages[way[1]]) for way in line}
-    rest = [(c, -most * k) for c, k in begun]
-    together = [(line[way], less[way]) for way in line if cover[way] > 0.0]
-    yield at_most(f"recent[{label}]", [*found, *rest, *together], 0.0)
 
 
 def _together(

@@ -52,6 +52,9 @@ def violations(plan: Plan, instance: Instance, kept: Kept, built: dict[str, Buil
             yield f"tier[{place.name}]: the policy {use.policy} is not one of its own"
         if (use.policy == "never") != (not use.retained):
             yield f"tier[{place.name}]: kept without a policy, or not kept with one"
+        longest = max((one.age_s for row in use.retained for one in row.ages), default=0.0)
+        if not kept.may_keep(place, _policy(place, use), longest):
+            yield f"tier[{place.name}]: kept for {longest:.6g} s, which is longer than second_hit remembers"
         yield from _fits(plan, kept, number, built)
         if place.tier == HBM:
             yield from _apart(plan, kept, number, built)

@@ -80,13 +80,22 @@ class Kept:
 
     def admitted(self, part: Part, place: Place) -> float:
         """Share of all returns that `second_hit` still knows to have seen."""
-        memory = place.said.admission
-        if memory is None or part.most <= 0.0:
+        if place.said.admission is None or part.most <= 0.0:
             return 1.0
-        tokens = sum(self._tokens(name) * w.rate for name, w in self.instance.workloads.items() if w.reuse)
         copies = self._copies(part, place)
-        seen = part.found(memory / tokens if tokens else 1e9, copies)
+        seen = part.found(self.remembered(place), copies)
         return min(1.0, seen / (part.most if part.prompt else part.most / copies))
+
+    def remembered(self, place: Place) -> float:
+        """Seconds for which `second_hit` knows what it has seen."""
+        tokens = sum(self._tokens(name) * w.rate for name, w in self.instance.workloads.items() if w.reuse)
+        return math.inf if place.said.admission is None or not tokens else place.said.admission / tokens
+
+    def may_keep(self, place: Place, policy: Policy, age: float) -> bool:
+        """Whether a place may keep state for ``age``: under `second_hit` no longer than it is remembered, since what
+        returns later than that, and is still there, is in no formula of what is alive and written.
+        """
+        return policy != "second_hit" or age <= self.remembered(place)
 
     def _tokens(self, workload: str) -> float:
         one = self.instance.workloads[workload]

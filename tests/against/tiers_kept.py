@@ -250,6 +250,13 @@ class Sums:
             self.remembered[key] = min(1.0, part.share(memory / tokens, place) / most)
         return self.remembered[key]
 
+    def outlives(self, place: Own, policy: str, age: float) -> bool:
+        """Whether what was seen is remembered for at least so long, where that is asked for."""
+        if policy != "second_hit" or place.said.admission is None:
+            return True
+        loads = [w for w in self.instance.workloads.values() if w.reuse]
+        return age * sum(w.rate * (w.mean_input + w.mean_output - 1.0) for w in loads) <= place.said.admission
+
     def of(self, part: Part, place: Own, way: Way) -> tuple[float, float, float]:
         """Bytes alive, bytes/s written, and the share found, for one request a second."""
         key = part.workload, part.number, place.name, way

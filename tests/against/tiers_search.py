@@ -48,7 +48,8 @@ class Case:
         each: list[list[Way | None]] = []
         for place in self.places:
             ages = [self.ages[0]] if place.ttl else self.ages
-            each.append([None, *(Way(policy, age) for policy in place.policies for age in ages)])
+            ways = [Way(policy, age) for policy in place.policies for age in ages]
+            each.append([None, *(w for w in ways if place.ttl or self.sums.outlives(place, w.policy, w.age))])
         return itertools.product(*each)
 
 
@@ -261,7 +262,9 @@ class Program:
                     if way is None or not case.places[number].ttl:
                         choices.append([way])
                     else:
-                        choices.append([None, *(Way(way.policy, age) for age in case.ages)])
+                        place, policy = case.places[number], way.policy
+                        some = [age for age in case.ages if case.sums.outlives(place, policy, age)]
+                        choices.append([None, *(Way(policy, age) for age in some)])
                 begun = [
                     (c, 1.0)
                     for (w, u, _), c in self.load.begun.items()

@@ -66,6 +66,12 @@ def test_what_is_said_is_read() -> None:
     assert made(instance.document()) == instance
 
 
+def test_hbm_may_keep_nothing() -> None:
+    instance = made(change("tiers.hbm", {"in": []}))
+    assert not instance.tiers["hbm"].on("a")
+    assert made(instance.document()) == instance
+
+
 REUSE = "workloads.chat.reuse"
 BAD: list[tuple[str, object, str, str]] = [
     (REUSE, {}, REUSE, "says nothing of when it returns"),
@@ -108,6 +114,10 @@ BAD: list[tuple[str, object, str, str]] = [
     ("tiers.pool.in", ["a", "b"], "tiers.pool", "no path joins b"),
     ("tiers.pool.store", "cash", "tiers.pool.store", "did you mean"),
     ("tiers.hbm", {"capacity": "1 TB"}, "tiers.hbm.capacity", "means nothing for hbm"),
+    ("tiers.hbm", {"holds": "exclusive", "write_policy": "never"}, "tiers.hbm.holds", "means nothing for hbm"),
+    ("tiers.hbm", {"fetch": "layer-wise", "early_layers": 4}, "tiers.hbm.early_layers", "means nothing for hbm"),
+    ("tiers.hbm", {"fetch": "prefetch", "wait": "1 s"}, "tiers.hbm.wait", "means nothing for hbm"),
+    ("tiers.pool.nodes", {"max": 2, "size": "1 TB", "read": "1 GB/s"}, "tiers.pool.nodes.read", "adds to no bandwidth"),
     ("tiers.dram.wait", "1 s", "tiers.dram.wait", "stands without fetch"),
     ("tiers.dram.headroom", 0.5, "tiers.dram.headroom", ""),
     ("tiers.dram.colour", "red", "tiers.dram.colour", "unknown key"),
