@@ -14,6 +14,7 @@ DIGITS = 4
 GOALS = {
     "throughput": "requests/s",
     "gpus": "fewer GPUs",
+    "found": "more state found",
     "bytes": "fewer bytes on links",
     "value": "value served",
     "order": "the order of schemes.allow",

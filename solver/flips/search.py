@@ -21,7 +21,9 @@ class Point:
     value: float
     plan: Plan
     outcome: tuple[str, ...]
-    """Schemes of its pools in the order in which they are allowed; none where there is no plan."""
+    """Schemes of its pools in the order in which they are allowed, and tiers in use with what is written to them; none
+    where there is no plan.
+    """
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from models.instance import Instance
 from models.plan import Plan
-from models.tiers import HBM
+from models.tiers import HBM, Tier
 from solver.data import gather
 from solver.limits import Limits, gap
 from solver.milp import master
@@ -93,7 +93,7 @@ def decided(places: Sequence[Instance], one: Sequence[str], other: Sequence[str]
     """What makes the difference between two answers on both sides of a flip. Raises StoppedError."""
     found: list[str] = []
     if one and schemes_of(one) == schemes_of(other):
-        return places[0].objective  # tiers alone are others
+        return _by_tiers(places, one, other, limits)
     for instance in places:
         both = schemes_of(one), schemes_of(other)
         a, b = (_alone(instance, schemes, limits) if schemes else None for schemes in both)
@@ -102,6 +102,37 @@ def decided(places: Sequence[Instance], one: Sequence[str], other: Sequence[str]
         found.append(_differ(instance, a, b)[0])
     objective = places[0].objective
     return objective if objective in found else found[0]
+
+
+def _by_tiers(places: Sequence[Instance], one: Sequence[str], other: Sequence[str], limits: Limits) -> str:
+    """The same where only tiers, or what is written to them, are others."""
+    found = []
+    for instance in places:
+        a, b = (solved(_written_as(instance, outcome), limits, "tiers alone") for outcome in (one, other))
+        if a.objective.value is None or b.objective.value is None:
+            return "limits"
+        goals = [(instance.objective, a.objective.value, b.objective.value)]
+        goals.append(("throughput", a.throughput or 0.0, b.throughput or 0.0))
+        goals.append(("gpus", float(_gpus(a)), float(_gpus(b))))
+        found.append(next((name for name, x, y in goals if gap(y, x) > SAME), "found"))
+    return places[0].objective if places[0].objective in found else found[0]
+
+
+def _written_as(instance: Instance, outcome: Sequence[str]) -> Instance:
+    """The instance with what an answer writes to each tier, and nothing else."""
+    tiers = {
+        name: tier if name == HBM else tier.model_copy(update={"write_policy": _policies(name, tier, outcome)})
+        for name, tier in instance.tiers.items()
+    }
+    return instance.model_copy(update={"tiers": tiers})
+
+
+def _policies(name: str, tier: Tier, outcome: Sequence[str]) -> list[str]:
+    return [policy for policy in tier.policies if f"{name}: {policy}" in outcome] or ["never"]
+
+
+def _gpus(plan: Plan) -> int:
+    return sum(pool.cards for pool in plan.pools)
 
 
 def compared(instance: Instance, now: Now, limits: Limits) -> Now:
