@@ -63,9 +63,8 @@ def _of_cut(
             yield Rejected(schemes, kind.stage, group, name, reason, limit)
         else:
             fitting[name] = workload
-    described = instance.hardware.groups[group]
-    label = f"{_label(kind, schemes)}@{group}" + (f"/{model}" if len(instance.models) > 1 else "")
-    label += f"/{cut.label}" if cut.label else ""
+    price = instance.hardware.groups[group].price or 0.0
+    label = _label(instance, kind, schemes, group, model, cut)
     for together in _sets(kind, shape, cut.device, fitting):
         for built in _built(kind, shape, cut, together):
             if isinstance(built, tuple):
@@ -84,7 +83,7 @@ def _of_cut(
                 demand=built.demand,
                 memory=built.memory,
                 startup=startup.seconds(instance, group, _heaviest(shape, cut)),
-                price=(cut.cards + cut.inside) * (described.price or 0.0),
+                price=(cut.cards + cut.inside) * price,
                 resources=built.resources,
                 tp=cut.tp,
                 pp=cut.pp,
@@ -162,8 +161,11 @@ def faces(
         yield replace(none, kind=units.DECODE, label=f"{unit.label}/decode", demand=decoded, charges=sent[units.DECODE])
 
 
-def _label(kind: Kind, schemes: tuple[str, ...]) -> str:
-    return schemes[0] if kind.stage == "both" else kind.stage
+def _label(instance: Instance, kind: Kind, schemes: tuple[str, ...], group: str, model: str, cut: Cut) -> str:
+    parts = [schemes[0] if kind.stage == "both" else kind.stage, f"@{group}"]
+    parts.append(f"/{model}" if len(instance.models) > 1 else "")
+    parts.append(f"/{cut.label}" if cut.label else "")
+    return "".join(parts)
 
 
 def _built(

@@ -189,9 +189,7 @@ def build(
     elif promises:
         stretches = demand.promises(model, data, ready, throughput, one, arrivals, links)
         if data.instance.limits.spare:
-            regime = flows.add(model, data, "[spare]", left, one, links)
-            asked = mix(data, arrivals, data.instance.rate * data.tick)
-            model.rows.extend(flows.rows(data, regime, asked))
+            _without_spares(model, data, left, one, arrivals, links)
     pieces = [] if kept is None else _pieces(data, kept)
     costs = tuple(purchases.cost(model, data, units, bought, one, pieces))
     return Master(
@@ -228,6 +226,19 @@ def _fewer(data: Data, units: Sequence[int], there: Sequence[int]) -> tuple[tupl
     if spare is None:
         return tuple(((units[owner], 1.0),) for owner in data.owners)
     return tuple(((units[owner], 1.0), (there[owner], -float(spare.units))) for owner in data.owners)
+
+
+def _without_spares(
+    model: Model,
+    data: Data,
+    left: tuple[tuple[Term, ...], ...],
+    one: int,
+    arrivals: int,
+    links: dict[str, int],
+) -> None:
+    """The arrivals are served by the units that are left."""
+    regime = flows.add(model, data, "[spare]", left, one, links)
+    model.rows.extend(flows.rows(data, regime, mix(data, arrivals, data.instance.rate * data.tick)))
 
 
 def _pieces(data: Data, kept: Warm) -> list[Term]:

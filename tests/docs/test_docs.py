@@ -185,7 +185,8 @@ WITH_TIERS = [
     "tiers.ssd={drives: {max: 4, size: 4 TB, read: 7 GB/s, write: 4 GB/s}, endurance: {writes_per_day: 1}, "
     "write_policy: [all, second_hit, never], admission: 1000000}",
     "tiers.pool={store: pool}",
-    "workloads.reasoning.reuse={tokens_per_hit: 4096, curve: {10 s: 8 %, 10 min: 60 %}}",
+    "workloads.reasoning.reuse=[{kind: system-prompt, tokens_per_hit: 512, distinct: 2}, "
+    "{tokens_per_hit: 4096, curve: {10 s: 8 %, 10 min: 60 %}}]",
     "workloads.reasoning.tool_wait={mean: 5 s}",
     "models.qwen3-8b.tp=[1, 2]",
     "workloads.reasoning.targets={ttft: 1.2 s}",

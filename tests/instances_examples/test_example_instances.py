@@ -108,7 +108,7 @@ def test_conversations_in_memory_on_drives_and_in_a_pool() -> None:
     plan = plan_of("conversations-in-tiers")
     used = {use.name: use for use in plan.tiers}
     dram, ssd, pool = used["dram@h100"], used["ssd@h100"], used["pool"]
-    assert (dram.policy, ssd.policy, pool.policy) == ("all", "second_hit", "never")
+    assert (dram.policy, ssd.policy, pool.policy) == ("never", "second_hit", "all")
     state, hit = 6399 * 163_840, 5000 * 163_840  # 80 layers x 8 heads x 128 x 2 B a token
     # drives: 65 % return, of these by chance 0.65 h/s again; nothing that was found within the hour is written again
     again = 0.65 * hit / state
@@ -116,12 +116,14 @@ def test_conversations_in_memory_on_drives_and_in_a_pool() -> None:
     assert ssd.written.at_load == pytest.approx(written)
     assert ssd.endurance == pytest.approx(ssd.pieces * 3 * 7.68e12 / 86_400)
     assert (ssd.pieces - 1) * 3 * 7.68e12 / 86_400 < written <= ssd.pieces * 3 * 7.68e12 / 86_400
-    # memory: all that is new, less what is found within 90 s, on the line from 5 % at 30 s to 30 % at 2 min
-    assert dram.retention_s is not None
-    found = 0.05 + 0.25 * (dram.retention_s - 30.0) / 90.0
-    assert dram.written.at_load == pytest.approx(8 * (state - hit * found))
-    assert sum(one.rate.at_load for one in dram.found) == pytest.approx(8 * found)
-    assert plan.cost.per_hour == pytest.approx(6 * 2.5 + 0.01 * dram.pieces + 0.03 * ssd.pieces)
+    assert ssd.found[0].rate.at_load == pytest.approx(8 * 0.65 * again)
+    # pool: all that is new, less what is found within 220 s, on the line from 30 % at 2 min to 55 % at 10 min
+    assert pool.retention_s is not None
+    within = 0.30 + 0.25 * (pool.retention_s - 120.0) / 480.0
+    assert pool.written.at_load == pytest.approx(8 * (state - hit * within))
+    assert pool.found[0].rate.at_load == pytest.approx(8 * (1.0 - again) * within)  # the drives come first
+    assert pool.pieces == 0  # what the pool has anyway
+    assert plan.cost.per_hour == pytest.approx(6 * 2.5 + 0.03 * ssd.pieces)
 
 
 def test_drives_that_endure_less_give_way_to_the_pool() -> None:

@@ -33,14 +33,14 @@ def solved(sizes: Sizes, **changes: Any) -> tuple[Trace, Instance, Plan]:
 
 
 def test_capacities_and_policies() -> None:
-    trace, _, plan = solved(Sizes(3000, 9000, "second_hit"), ssd={"admission": 512 * 700})
+    trace, _, plan = solved(Sizes(3000, 9000, "second_hit"), ssd={"admission": 512 * 12_000})
     found = planned(plan, None)
     assert (found.workload, found.group, found.share, found.copies) == ("chat", "h200", 1.0, 1)
     assert found.token_bytes == pytest.approx(70_272.0, rel=1e-6)
     dram, ssd = found.replayable(512, 1.0)
     # each of 16 servers has its own copy of two blocks of a system prompt, the replay has one
     assert (dram.name, dram.capacity, dram.write, dram.retention) == ("dram@h200", 3000 - 15 * 2, "all", inf)
-    assert (ssd.name, ssd.capacity, ssd.write, ssd.admission) == ("ssd@h200", 9000 - 15 * 2, "second_access", 700)
+    assert (ssd.name, ssd.capacity, ssd.write, ssd.admission) == ("ssd@h200", 9000 - 15 * 2, "second_access", 12_000)
     half, _ = found.replayable(512, 0.5)
     assert half.capacity == (3000 - 16 * 2) / 2 + 2
     told = replayed(trace, found, 0, 0.0)
